@@ -21,10 +21,10 @@ bool is_mask(const Tensor& x) { return x.dtype() == DType::boolean; }
 
 // --- Keys.
 
-// A key for tensors of one shape. Its tensors are on their device: masks, and integers of rank 1 or more.
+// A key for tensors of a fixed shape. The key's tensors are on the same device: masks, and integers of rank 1 or more.
 struct Key {
   std::vector<Index> items;
-  int rest = 0;  // axes that the ellipsis covers
+  int rest = 0;  // number of axes covered by the ellipsis
 };
 
 const Tensor* tensor_of(const Index& item) { return std::get_if<Tensor>(&item.item()); }
@@ -64,12 +64,12 @@ Key resolved(const Tensor& x, const std::vector<Index>& items) {
 
 // --- What a key chooses.
 
-// Axes that a tensor indexes.
+// A tensor of the key, and the axes it indexes.
 struct Pick {
   int axis, axes;
   Tensor tensor;
 };
-// A view of x by a key's other items, and what its tensors index of that view.
+// A view of x by all items of a key except tensors, and the axes of the view with the key's tensors.
 struct Choice {
   Tensor view;
   std::vector<Pick> picks;
@@ -111,7 +111,7 @@ Choice chosen(const Tensor& x, const Key& key) {
   return choice;
 }
 
-// The part of a tensor that a key's items without its tensors choose, with its axes in an order if one is given.
+// The part of a tensor chosen by all items of a key except tensors, with its axes permuted unless `order` is empty.
 struct BasicPart {
   Key key;
   Shape order;
@@ -123,13 +123,13 @@ struct BasicPart {
 
 // --- Indexed axes.
 
-// The indexed axes of a view side by side, and the positions that the key chooses along them.
+// A view with its indexed axes side by side, and the key's positions along them.
 struct IndexPlan {
   Tensor view;
   Shape order;       // of the choice's axes in this view; empty: unchanged
-  int axis, axes;    // the indexed ones of this view
-  Tensor positions;  // i64, rank 1, along these axes taken as one
-  Shape shape;       // of the axes that replace them
+  int axis, axes;    // the indexed axes of this view: the first, and their number
+  Tensor positions;  // i64, rank 1, along the indexed axes flattened
+  Shape shape;       // of the axes that replace the indexed axes
 };
 
 int64_t extent_of(const Tensor& x, int axis, int axes) {
@@ -138,7 +138,7 @@ int64_t extent_of(const Tensor& x, int axis, int axes) {
   return extent;
 }
 
-// x's shape with other extents in place of some axes.
+// x's shape with the extents `by` in place of `axes` axes from `axis` on.
 Shape with_extents(const Tensor& x, int axis, int axes, const Shape& by) {
   Shape shape;
   for (int i = 0; i < axis; ++i) shape.push_back(x.size(i));
@@ -147,7 +147,7 @@ Shape with_extents(const Tensor& x, int axis, int axes, const Shape& by) {
   return shape;
 }
 
-// The order that moves the picks' axes to the front; empty if they are side by side.
+// An order with the picks' axes in front; empty if they are side by side.
 Shape order_of(const Choice& choice) {
   Shape order;
   bool together = true;
@@ -164,7 +164,7 @@ Shape order_of(const Choice& choice) {
 
 Tensor flat(const Tensor& x) { return reshape(x, {x.count()}); }
 
-// The positions of a pick along its axes taken as one, in the shape that broadcasts.
+// The positions of a pick along its flattened axes, in a shape for broadcasting.
 Tensor positions_of(const Pick& pick, int64_t extent) {
   return is_mask(pick.tensor) ? true_positions(flat(pick.tensor)) : wrap_indices(pick.tensor, extent);
 }
@@ -180,7 +180,7 @@ Shape common_shape(const std::vector<Tensor>& indices) {
   return shape;
 }
 
-// Positions along several axes taken as one. Tables of multiples make the ops that read them check each index.
+// Positions along several flattened axes. gather reads the offsets from tables of multiples and thus checks each index.
 Tensor combined(const Choice& choice, const std::vector<Tensor>& indices, const Shape& shape) {
   if (!shape.count()) return zeros({0}, DType::i64, choice.view.device());
   int64_t stride = 1;
@@ -213,13 +213,13 @@ IndexPlan planned(const Choice& choice) {
           shape};
 }
 
-// The view with its indexed axes as one.
+// The view with its indexed axes flattened.
 Tensor merged(const IndexPlan& plan) {
   if (plan.axes == 1) return plan.view;
   return reshape(plan.view, with_extents(plan.view, plan.axis, plan.axes, {extent_of(plan.view, plan.axis, plan.axes)}));
 }
 
-// A tensor of rank 1 along an axis, expanded to the other extents of x.
+// A tensor of rank 1 along an axis, expanded to the remaining extents of x.
 Tensor spread(const Tensor& x, int axis, const Tensor& numbers) {
   Shape along(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
   along[static_cast<size_t>(axis)] = numbers.count();
@@ -228,7 +228,7 @@ Tensor spread(const Tensor& x, int axis, const Tensor& numbers) {
 
 // --- Writing.
 
-// value as one element of rank 0, or in the shape that x[key] has.
+// value with rank 0, or in the shape of x[key].
 Tensor broadcast_value(const Tensor& value, const Tensor& x, const Shape& shape) {
   Tensor fits = cast(to(value, x.device()), x.dtype());
   while (fits.rank() && fits.size(0) == 1 && (fits.rank() > shape.rank() || fits.count() == 1)) fits = select(fits, 0, 0);
@@ -255,7 +255,7 @@ Tensor overwritten(const Tensor& into, const IndexPlan& plan, const Tensor& valu
   return where(written, gather(values, plan.axis, spread(into, plan.axis, writers.number)), into);
 }
 
-// The plan's view with the value written where the key chooses.
+// The plan's view with the value written at the key's positions.
 Tensor written(const IndexPlan& plan, const Tensor& value, bool accumulate) {
   const Shape shape = with_extents(plan.view, plan.axis, plan.axes, plan.shape);
   Tensor fits = broadcast_value(value, plan.view, shape);
@@ -271,7 +271,7 @@ Tensor written(const Tensor& view, const Tensor& value, bool accumulate) {
   return accumulate ? add(view, fits) : fits;
 }
 
-// Whether a mask alone chooses where one element is written: where() needs no positions.
+// Whether the write is of a single element with a mask as the key's only tensor: where() needs no positions.
 bool is_masked_fill(const Choice& choice, const Tensor& value, bool accumulate) {
   return choice.picks.size() == 1 && is_mask(choice.picks[0].tensor) && value.count() == 1 && !accumulate;
 }
@@ -286,7 +286,7 @@ Tensor filled_where(const Choice& choice, const Tensor& value) {
 
 bool chooses_elements(const Index& item) { return tensor_of(item) || as<bool>(item); }
 
-// What the elements of a key's basic part become, and that part.
+// The new elements of a key's basic part, and the part.
 struct Write {
   Tensor result;
   BasicPart part;

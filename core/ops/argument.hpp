@@ -1,4 +1,4 @@
-// Checks of arguments that functions composed of several ops share. Errors name the function.
+// Checks of arguments, shared by functions composed of several ops. Errors name the function.
 #pragma once
 #include <core/tensor/impl.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -52,12 +52,12 @@ inline constexpr uint32_t kHalves = [] {
   return bits;
 }();
 }  // namespace detail
-// Whether a dtype is floating and kernels sum it in a wider one: bf16 and f16.
+// Whether a dtype is floating and kernels sum it in a wider dtype: bf16 and f16.
 constexpr bool is_half(uint8_t dtype) { return detail::is_among(dtype, detail::kHalves); }
 
-// x, or x as f32 if its dtype is f16 or bf16: the sums and quotients of several ops are then not rounded one by one.
+// x, or x as f32 if its dtype is f16 or bf16: the results of several ops are then not rounded separately.
 Tensor at_least_f32(const Tensor& x);
-// f of that, in x's dtype.
+// f(at_least_f32(x)), in x's dtype.
 template <class F> Tensor rounded_once(const Tensor& x, F f) { return cast(f(at_least_f32(x)), x.dtype()); }
 
 // Whether all tensors are bf16, or all f16.

@@ -23,7 +23,7 @@ DType floating_dtype(const char* name, const Tensor& a, const Tensor& b) {
   return floating_type(promote_types(a.dtype(), b.dtype()));
 }
 
-// Operands of one floating dtype.
+// Operands of a common floating dtype.
 bool is_ready(const Tensor& a, const Tensor& b) { return is_together(a, b) && is_floating(dtype_of(a)); }
 Tensor made_ready(const char* name, const Tensor& a, const Tensor& b, BinaryFunction f) {
   const DType dtype = floating_dtype(name, a, b);
@@ -66,14 +66,14 @@ Tensor div(const Tensor& a, const Tensor& b, std::optional<RoundingMode> roundin
   require_defined(a, "div");
   require_defined(b, "div");
   if (is_floating(promote_types(a.dtype(), b.dtype()))) return trunc(div(a, b));
-  return floor_divide(sub(a, fmod(a, b)), b);  // which leaves no rest
+  return floor_divide(sub(a, fmod(a, b)), b);  // a division without a rest
 }
 Tensor div(const Tensor& a, Number b, std::optional<RoundingMode> rounding_mode) {
   require_defined(a, "div");
   return rounding_mode ? div(a, beside(b, a), rounding_mode) : div(a, b);
 }
 
-// --- Interpolation. Beyond the middle it starts from the other end, so that weight 1 gives b.
+// --- Interpolation. Beyond the middle it starts from the end b, so that weight 1 gives b.
 
 Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
   require_floating("lerp", a);

@@ -18,7 +18,7 @@ namespace plugrad {
 // --- Parts.
 
 namespace {
-// The number of parts that a caller asks for. Throws Error (invalid) for more than a list can sensibly hold.
+// The number of parts requested by a caller. Throws Error (invalid) for more parts than a list can sensibly hold.
 size_t parts_of(const char* name, int64_t count) {
   constexpr int64_t kMost = 1 << 24;
   if (count > kMost)
@@ -84,7 +84,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int axis) {
 }
 
 namespace {
-// The axis that hsplit, vsplit and dsplit split, of a tensor of at least this rank.
+// The axis for hsplit, vsplit and dsplit, of a tensor of at least this rank.
 int split_axis(const char* name, const Tensor& x, int rank, int axis) {
   require_defined(x, name);
   if (x.rank() < rank)
@@ -218,12 +218,13 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
 }
 
 namespace {
-// For each element of the result, which element of x it repeats. Waits for the device: the counts say how many there are.
+// For each element of the result, the position of its element in x. Waits for the device: the counts determine the number of
+// elements.
 Tensor repeated_positions(const Tensor& counts) {
   if (counts.count() && min(counts).item<int64_t>() < 0)
     refuse("repeat_interleave", "a number of repeats is negative: give 0 or more");
   const int64_t total = sum(counts).item<int64_t>();
-  // Element j repeats as many elements as end at or before j.
+  // The position for element j is the number of elements of x whose repeats end at or before j.
   const Tensor none = zeros({total + 1}, DType::i64, counts.device());
   const Tensor ends = scatter_add(none, 0, cumsum(counts, 0), ones_like(counts));
   return cumsum(slice(ends, 0, 0, total), 0);

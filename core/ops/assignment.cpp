@@ -9,7 +9,7 @@
 
 namespace plugrad {
 namespace {
-// A part of a dense tensor: a view without a buffer, whose offset counts from the tensor's own.
+// A part of a dense tensor: a view without a buffer. Its offset counts from the tensor's own offset.
 struct Region {
   plugrad_view part;
   Shape whole;

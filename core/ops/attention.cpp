@@ -46,7 +46,7 @@ Tensor shared_heads(const Tensor& x, const Tensor& query) {
   return query.size(-3) == x.size(-3) ? x : repeat_interleave(x, query.size(-3) / x.size(-3), -3);
 }
 
-// Where each query sees no key at all, along the last axis.
+// True where a query sees no key at all, along the last axis.
 Tensor rows_without_keys(const Tensor& mask) {
   const NoGrad constant;
   if (mask.dtype() == DType::boolean) return eq(max(cast(mask, DType::f32), {-1}, true), 0);
@@ -66,7 +66,7 @@ Tensor causal_weights(const Tensor& scores) {
   return softmax(where(seen, scores, kNever), -1);
 }
 
-// Of one dtype with the scores, or bool, and defined if it has to be.
+// Checks a mask unless it is undefined: it excludes is_causal, and its dtype is query's or bool.
 void require_mask(const Tensor& query, const Tensor& mask, bool causal) {
   if (!mask.defined()) return;
   if (causal) refuse(kSdpa, "is_causal excludes attn_mask: put the triangle into the mask");

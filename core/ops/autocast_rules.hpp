@@ -1,4 +1,4 @@
-// What an Autocast does to the operands of functions. A function that it concerns begins with
+// The effect of an Autocast on the operands of functions. An affected function begins with
 //   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
 #pragma once
 #include <core/autograd/autocast.hpp>
@@ -6,12 +6,12 @@
 
 namespace plugrad {
 
-// x in the region's dtype; in f32 if x is bf16 or f16. x itself if it is undefined, has another kind of dtype, or lies on
-// a device that the region leaves alone.
+// narrowed: x in the region's dtype; widened: x in f32 if x is bf16 or f16. x itself if it is undefined, has another kind of
+// dtype, or is on a device outside the region.
 Tensor narrowed(const Tensor& x);
 Tensor widened(const Tensor& x);
 
-// Whether the region widens x. In a function of one tensor it costs less than to look for a region first.
+// Whether the region widens x. In a function of a single tensor this check is faster than a check for a region first.
 inline bool widens(const Tensor& x) { return x.defined() && is_half(dtype_of(x)) && autocasting(); }
 
 namespace detail {

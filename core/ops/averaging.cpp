@@ -16,7 +16,7 @@
 
 namespace plugrad {
 namespace {
-// How many elements the windows along axis i count.
+// The numbers of counted elements of the windows along axis i.
 std::vector<double> element_counts(const Pooled& pool, size_t i, bool count_include_pad) {
   std::vector<double> counts;
   const int64_t n = pool.extents[i], before = pool.padding[i];
@@ -27,7 +27,7 @@ std::vector<double> element_counts(const Pooled& pool, size_t i, bool count_incl
   return counts;
 }
 
-// The same for windows of all axes, in a shape that broadcasts to the result.
+// The same for windows of all axes, in a shape for broadcasting to the result.
 Tensor window_counts(const Pooled& pool, bool count_include_pad, const Tensor& like) {
   Tensor all;
   for (size_t i = 0; i < pool.size.size(); ++i) {
@@ -84,7 +84,7 @@ Tensor avg_pool(const Tensor& x, const Pooled& pool, bool count_include_pad, std
 Tensor lp_pool(const Tensor& x, double norm_type, const Pooled& pool) {
   if (!(norm_type != 0)) refuse(pool.name, "norm_type is 0 or NaN: give another number");
   const Tensor means = avg_pool(pow(at_least_f32(x), norm_type), pool, true);
-  // The power's derivative at 0 is infinite, so that of 1 is taken in its place.
+  // The power's derivative at 0 is infinite; the derivative at 1 is taken in its place.
   const Tensor counts = ne(means, 0), sums = where(counts, mul(means, pool.size.count()), 1);
   return cast(where(counts, pow(sums, 1 / norm_type), std::pow(0.0, 1 / norm_type)), x.dtype());
 }

@@ -16,12 +16,12 @@
 namespace plugrad {
 namespace {
 // Both have shape (lines, n), where n is a power of two. Pairs are ordered by key, then by place; no two places of a line
-// are equal, so the order is total, and the network is as good as a stable sort.
+// are equal, so the order is total, and the network's result is that of a stable sort.
 struct Pairs {
   Tensor key, place;
 };
 
-// The dtype in which elements are compared; exact.
+// The dtype for comparing elements; it holds them exactly.
 DType key_dtype(DType dtype) {
   if (dtype == DType::i32 || dtype == DType::i64) return DType::i64;
   return dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -30,21 +30,21 @@ DType key_dtype(DType dtype) {
 // Places go up to 3 n, where f32 is exact.
 DType place_dtype(int64_t n) { return n <= int64_t{1} << 22 ? DType::f32 : DType::i64; }
 
-// 0 .. length - 1, by doubling: IOTA needs a device that takes numbers as operands.
+// 0 .. length - 1, by doubling: IOTA needs a device with numbers as operands.
 Tensor places_up_to(int64_t length, DType dtype, Device device) {
   Tensor places = zeros({1}, dtype, device);
   while (places.count() < length) places = cat({places, add(places, places.count())});
   return slice(places, 0, 0, length);
 }
 
-// A NaN becomes an infinity with a place beyond those of numbers.
+// A NaN becomes an infinity with a place beyond the places of numbers.
 Pairs without_nan(const Pairs& pairs, int64_t n, bool descending) {
   const Tensor nan = isnan(pairs.key);
   return {where(nan, descending ? -kInfinity : kInfinity, pairs.key),
           where(nan, add(pairs.place, descending ? -n : n), pairs.place)};
 }
 
-// The pairs of x (lines, length), filled up to n along each line by pairs that come last.
+// The pairs of x (lines, length), filled up to n along each line by pairs last in the order.
 Pairs pairs_of(const Tensor& x, int64_t n, bool descending) {
   const int64_t length = x.size(1);
   Tensor key = cast(x, key_dtype(x.dtype()));
@@ -57,7 +57,7 @@ Pairs pairs_of(const Tensor& x, int64_t n, bool descending) {
   return {pad(pairs.key, added, last), pad(pairs.place, added, 2 * n)};
 }
 
-// Whether the element of b comes before that of a is decided by keys, and by places where the keys are equal.
+// Exchanges elements of a and b so that a's come first: by keys, and by places where keys are equal.
 void exchange(Pairs& a, Pairs& b) {
   const Tensor tie = eq(a.key, b.key), later = lt(b.key, a.key);
   const Tensor first = where(tie, minimum(a.place, b.place), where(later, b.place, a.place));
@@ -77,8 +77,8 @@ Tensor joined(const Tensor& first, const Tensor& second, bool mirrored, const Sh
   return reshape(cat({first, mirrored ? flip(second, {2}) : second}, 2), shape);
 }
 
-// Exchanges each element of the first half of a block with that of the second half at the same place, or at the mirrored
-// one.
+// Compares each element of a block's first half with the element of the second half at the same place, or at the mirrored
+// place, and exchanges them if they are out of order.
 Pairs step(const Pairs& pairs, int64_t block, bool mirrored) {
   const Shape shape = pairs.key.shape(), blocks = {shape[0], shape[1] / block, block};
   const Tensor keys = reshape(pairs.key, blocks), places = reshape(pairs.place, blocks);

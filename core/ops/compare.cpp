@@ -1,4 +1,4 @@
-// Comparisons, where, and copies to other dtypes and devices.
+// Comparisons, where, and copies to new dtypes and devices.
 #include <plugrad/ops/elementwise.hpp>
 
 #include <core/ops/run.hpp>
@@ -21,7 +21,7 @@ Tensor compare(Op op, Number a, const Tensor& b) {
   require(op, b);
   return binary_number(op, a, promoted(b, a), PLUGRAD_BOOL);
 }
-// Returns op(b, a). what: the function that the caller called.
+// Returns op(b, a). what: the name of the public function.
 Tensor reversed(const char* what, Op op, const Tensor& a, const Tensor& b) {
   if (!same_shape(view_of(a), view_of(b))) common_shape(op, view_of(a), view_of(b), 1, what);
   return binary(op, b, a, PLUGRAD_BOOL);

@@ -36,7 +36,7 @@ Tensor product_of_ranks(const char* name, const Tensor& a, int rank_a, const Ten
 // --- Sums over axes of two operands.
 
 namespace {
-// x with the axes `summed` behind or before all others, and these as one axis, which it has either way.
+// x as a matrix: the axes `summed` as a single axis, behind or before the remaining axes as a single axis.
 Tensor as_matrix(const Tensor& x, const Shape& summed, const Shape& others, bool behind) {
   Shape order;
   int64_t inner = 1, outer = 1;
@@ -61,7 +61,7 @@ Shape given_axes(const Shape& axes, const Tensor& x) {
 }  // namespace
 
 namespace {
-// x summed over those of its axes whose partner in the other tensor has extent 1.
+// x summed over its axes whose partner in `other` has extent 1.
 Tensor summed_beside_ones(const Tensor& x, const Shape& axes, const Tensor& other, const Shape& axes_other) {
   Shape over;
   for (size_t i = 0; i < std::min(axes.size(), axes_other.size()); ++i)

@@ -17,7 +17,7 @@ Settings settings(const char* name, int axes, const Shape& stride, const Shape& 
           per_axis(name, "dilation", dilation, axes, 1), groups};
 }
 
-// Checks the operands. channels: how many of x the weight's extents mean.
+// Checks the operands' dtypes and ranks, and x's number of channels against the weight's extents.
 void require_fitting(const char* name, const Tensor& x, const Tensor& weight, int axes, int64_t groups, bool transposed) {
   require_floating(name, x);
   require_floating(name, weight);
@@ -83,7 +83,7 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
 // --- Padding by name.
 
 namespace {
-// x padded so that the result keeps its extents: of an odd number, the one more behind x.
+// x padded so that the result keeps its extents: of an odd number, the additional element is behind x.
 Tensor padded_to_keep(const char* name, const Tensor& x, const Tensor& weight, int axes, const Settings& how) {
   require_fitting(name, x, weight, axes, how.groups, false);
   std::vector<int64_t> pads;

@@ -37,7 +37,7 @@ Tensor grouped(const Tensor& a, const Tensor& b) {
   return unsqueeze(matmul(squeeze(a, {0}), squeeze(b, {0})), 0);
 }
 
-// --- Compositions. The windows of x (n, c, ..) become the columns of a matrix, in which each group owns consecutive rows:
+// --- Compositions. The windows of x (n, c, ..) become the columns of a matrix. Each group has consecutive rows of it:
 // (groups, c / groups * window, n * positions).
 Tensor columns_of(const Tensor& x, const Shape& counts, const Shape& weight, const Settings& how) {
   const int axes = x.rank() - 2;
@@ -73,7 +73,7 @@ Tensor composed(const Tensor& x, const Tensor& weight, const Shape& shape, const
   return contiguous(transpose(reshape(product, turned), 0, 1));
 }
 
-// The windows (n, c, positions, window) that grad adds.
+// The windows (n, c, positions, window) added by grad.
 Tensor added_windows(const Tensor& grad, const Tensor& weight, int64_t groups) {
   const int axes = grad.rank() - 2;
   const int64_t out = weight.size(0), inner = extents(weight, 1, weight.rank());
@@ -136,7 +136,7 @@ Tensor run_convolution(const Tensor& x, const Tensor& weight, const Tensor& bias
   return with_bias(out, bias);
 }
 
-// What the gradients need besides tensors.
+// The gradients' data besides tensors.
 struct Kept {
   Settings how;
   Shape shape;  // of the first operand

@@ -10,12 +10,12 @@ struct ClassOptions {
   double label_smoothing = 0;
 };
 
-// ignore_index, or nothing where the host sees at once that no target has it: in memory of its own, without waiting.
+// ignore_index, or nothing if no target equals it and the host can see this in its own memory, without waiting.
 std::optional<int64_t> ignored_in(const Tensor& targets, std::optional<int64_t> ignore_index);
 
 // The mean or the sum of all elements, or the elements.
 Tensor reduced(const Tensor& losses, Reduction reduction);
-// cross_entropy for all arguments but the plain ones.
+// cross_entropy for all arguments except the plain case: logits of rank 2, i64 targets, and no options.
 Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const ClassOptions& options);
 
 }  // namespace plugrad

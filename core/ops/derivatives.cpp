@@ -14,7 +14,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Jacobians = std::vector<std::vector<Tensor>>;
 
-// The tensors that the function gets: leaves of its own, or copies in the graph of the inputs.
+// The function's arguments: leaves of its own, or copies in the graph of the inputs.
 Tensors variables(const char* name, const Tensors& inputs, bool create_graph) {
   Tensors all;
   for (const Tensor& each : inputs) {
@@ -50,7 +50,7 @@ Tensors outside(const Tensors& x) {
   return all;
 }
 
-// grad() with zeros where there is no gradient, and without results that have no graph.
+// grad() with zeros where there is no gradient. It leaves out results without a graph.
 Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& seeds, bool create_graph,
                   bool retain_graph = false) {
   GradOptions options{.retain_graph = retain_graph, .create_graph = create_graph, .allow_unused = true};
@@ -67,7 +67,7 @@ Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& 
   return all;
 }
 
-// Zeros of x's shape with 1 at one row-major position.
+// Zeros of x's shape with 1 at a row-major position.
 Tensor unit(const Tensor& x, int64_t position) {
   const NoGrad unrecorded;
   const Tensor flat = zeros({x.count()}, x.dtype(), x.device());
@@ -84,7 +84,7 @@ Shape joined(const Shape& a, const Shape& b) {
   return all;
 }
 
-// The Jacobians of one result.
+// The Jacobians of a result.
 Tensors jacobians_of(const Tensor& result, const Tensors& x, bool create_graph) {
   std::vector<Tensors> rows(x.size());
   for (int64_t i = 0; i < result.count(); ++i) {

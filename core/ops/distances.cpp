@@ -18,7 +18,7 @@
 
 namespace plugrad {
 namespace {
-// f of both, in their common dtype, which must be floating; rounded once.
+// f of both, in their common dtype, rounded once. The dtype must be floating.
 template <class F> Tensor of_vectors(const char* name, const Tensor& a, const Tensor& b, F f) {
   require_floating(name, a);
   require_floating(name, b);
@@ -53,7 +53,7 @@ Tensor euclidean_by_product(const Tensor& a, const Tensor& b) {
   return where(none, 0, sqrt(where(none, 1, square)));
 }
 
-// The largest |x| along the last axis. Unlike those of max, the gradients of ties are not shared: each is whole.
+// The largest |x| along the last axis. Unlike in max, ties do not share the gradient: each gets the whole gradient.
 Tensor largest_of_last(const Tensor& x) {
   Tensor largest, chosen;
   {
@@ -88,7 +88,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
 // --- Directions.
 
 namespace {
-// The length along an axis, at least eps. As in PyTorch, the gradient is that of the length itself.
+// The length along an axis, at least eps. As in PyTorch, the gradient is the gradient of the length itself.
 Tensor length_of(const Tensor& x, int axis, double eps) {
   const Tensor length = norm(x, 2, {axis}, true), plain = length.detach();
   return add(length, sub(maximum(plain, eps), plain));

@@ -15,7 +15,7 @@ void require_probability(const char* name, const Tensor& x, double p) {
   if (!(p >= 0 && p <= 1)) refuse(name, "p is " + number_text(p) + ": expected a probability, from 0 to 1");
 }
 
-// Which elements of this shape are dropped.
+// True where an element of this shape is dropped.
 Tensor dropped(const Tensor& x, const Shape& shape, double p) { return lt(rand(shape, DType::f32, x.device()), p); }
 
 Tensor with_dropped(const Tensor& x, const Tensor& mask, double p) { return where(mask, 0, p == 1 ? x : div(x, 1 - p)); }
@@ -27,7 +27,7 @@ Shape leading_shape(const Tensor& x, int kept) {
   return shape;
 }
 
-// channels: which axis they are.
+// channels: the axis of the channels.
 Tensor channels_dropped(const char* name, const Tensor& x, double p, bool training, int channels) {
   require_probability(name, x, p);
   return training && p > 0 ? with_dropped(x, dropped(x, leading_shape(x, channels + 1), p), p) : x;

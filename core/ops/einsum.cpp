@@ -16,7 +16,7 @@ namespace plugrad {
 namespace {
 constexpr const char* kEinsum = "einsum";
 
-// One label per axis: a letter, or, for the axes that "..." names, a number from kDots on, counted from the last of them.
+// A label per axis: a letter, or, for the axes of "...", a number from kDots on, counted from the last axis of "...".
 using Labels = std::vector<int>;
 constexpr int kDots = 256;
 
@@ -53,7 +53,7 @@ Equation parsed(std::string text) {
   return equation;
 }
 
-// dots: how many axes "..." names.
+// dots: the number of axes of "...".
 Labels labels_of(const std::string& subscripts, int dots) {
   Labels labels;
   bool seen = false;
@@ -82,7 +82,7 @@ Term term_of(const std::string& subscripts, const Tensor& x) {
   return {x, labels_of(subscripts, x.rank() - letters)};
 }
 
-// Without an output in the equation: the axes of "...", and then the letters that appear once, sorted.
+// For an equation without an output: the axes of "...", and then the letters that appear once, sorted.
 Labels implicit_output(const std::vector<Term>& terms) {
   std::map<int, int> seen;
   for (const Term& term : terms)
@@ -127,7 +127,7 @@ void require_extents(const std::vector<Term>& terms) {
 
 // --- Operands.
 
-// Axes i and j, of one label, become one, the last: their diagonal.
+// Axes i and j, of the same label, are replaced by their diagonal as the last axis.
 Term with_diagonal(const Term& term, size_t i, size_t j) {
   const int64_t n = term.x.size(static_cast<int>(i));
   if (n != term.x.size(static_cast<int>(j)))
@@ -150,7 +150,7 @@ Term with_distinct_labels(Term term) {
   return term;
 }
 
-// The sum over all labels but those that are kept.
+// The sum over all labels except `kept`.
 Term summed(const Term& term, const std::set<int>& kept) {
   Shape axes;
   Labels labels;
@@ -161,7 +161,7 @@ Term summed(const Term& term, const std::set<int>& kept) {
   return axes.empty() ? term : Term{sum(term.x, axes), labels};
 }
 
-// The term without the axes of extent 1 that the other one has with another extent.
+// The term without its axes of extent 1 whose label has a different extent in `other`.
 Term without_stretched(const Term& term, const Term& other) {
   Shape axes;
   Labels labels;
@@ -175,7 +175,7 @@ Term without_stretched(const Term& term, const Term& other) {
 
 // --- Products of two terms.
 
-// The labels of a product: those of both terms that stay, those of both that are summed over, and those of one term.
+// The labels of a product: batch: in both terms, kept; inner: in both terms, summed over; left, right: in a single term.
 struct Roles {
   Labels batch, inner, left, right;
 };
@@ -191,7 +191,7 @@ Roles roles_of(const Term& a, const Term& b, const std::set<int>& kept) {
   return roles;
 }
 
-// The term with one axis for each of these groups of labels.
+// The term with an axis for each of these groups of labels.
 Tensor grouped(const Term& term, const std::vector<Labels>& groups) {
   Shape order, extents;
   for (const Labels& group : groups) {
@@ -205,7 +205,7 @@ Tensor grouped(const Term& term, const std::vector<Labels>& groups) {
   return reshape(permute(term.x, order), extents);
 }
 
-// a (batch, left, inner) and b (batch, inner, right). Only sums over an inner axis of some length need a matrix product.
+// a (batch, left, inner) and b (batch, inner, right). Without inner labels, a product of elements is enough.
 Tensor multiplied(const Tensor& a, const Tensor& b, const Roles& roles) {
   if (roles.inner.empty()) return mul(a, b);
   if (!roles.left.empty() || !roles.right.empty() || roles.batch.empty()) return matmul(a, b);
@@ -233,7 +233,7 @@ Term product(const Term& first, const Term& second, const std::set<int>& kept) {
   return result;
 }
 
-// Labels that the result or one of the terms from `next` on has.
+// The labels of the result and of the terms from `next` on.
 std::set<int> kept_labels(const Labels& output, const std::vector<Term>& terms, size_t next) {
   std::set<int> kept(output.begin(), output.end());
   for (; next < terms.size(); ++next) kept.insert(terms[next].labels.begin(), terms[next].labels.end());

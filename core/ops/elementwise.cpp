@@ -26,7 +26,7 @@ template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& 
     return of_bools(kOp, a, b);
   return binary(kOp, a, b, dtype_of(a));
 }
-// A number that is no fraction leaves integers what they are. The operands are not floating, so nothing is recorded.
+// A whole number keeps the dtype of integers. The operands are not floating, so nothing is recorded.
 [[gnu::cold]] Tensor integers_with_number(Op op, const Tensor& a, Number b) {
   const Tensor x = promoted(a, b);
   return binary_number(op, x, b, dtype_of(x));
@@ -92,7 +92,7 @@ Tensor mul(const Tensor& a, Number b) {
 }
 
 namespace {
-// The gradient of the divisor, which is input kInput.
+// The gradient of the divisor, input kInput.
 template <Use kInput>
 constexpr auto kDivisor = gradient<kInput, kOutput>([](const Tensor& grad, const Tensor& divisor, const Tensor& quotient) {
   return neg(div(mul(grad, quotient), divisor));
@@ -132,8 +132,8 @@ namespace {
 constexpr auto kPowBase = gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
   return mul(grad, where(eq(b, 0), 0, mul(b, pow(a, sub(b, 1)))));
 });
-// d a^b / db = a^b ln a, and 0 where a is 0 and b is not negative. There ln 1 replaces ln 0, whose infinity would be
-// multiplied by 0 in the second derivative.
+// d a^b / db = a^b ln a, and 0 where a is 0 and b is not negative. There ln 1 replaces ln 0, because the second derivative
+// would multiply its infinity by 0.
 constexpr auto kPowExponent =
     gradient<kInput0, kInput1, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& power) {
       const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
@@ -228,7 +228,7 @@ template <class Other> Tensor chosen(const Tensor& mine, const Other& other, boo
   const Tensor wins = cast(larger ? gt(mine, other) : lt(mine, other), mine.dtype());
   return add(wins, mul(cast(eq(mine, other), mine.dtype()), 0.5));
 }
-// The gradient of operand kMine; kOther is the other one.
+// The gradient of operand kMine; kOther is the second operand.
 template <bool kLarger, Use kMine, Use kOther>
 constexpr auto kChosen = gradient<kMine, kOther>(
     [](const Tensor& grad, const Tensor& mine, const Tensor& other) { return mul(grad, chosen(mine, other, kLarger)); });

@@ -31,7 +31,7 @@ std::optional<int64_t> normal_row(const char* name, const Tensor& weight, std::o
   return row && *row < 0 ? *row + weight.size(0) : row;
 }
 
-// The rows (n, d) that flat indices (n) name.
+// The rows (n, d) at flat indices (n).
 Tensor rows_of(const Tensor& weight, const Tensor& indices) {
   const int64_t count = indices.count();
   return gather(weight, 0, expand(reshape(indices, {count, 1}), {count, weight.size(1)}));
@@ -53,7 +53,7 @@ namespace {
 constexpr const char* kBag = "embedding_bag";
 
 struct Bags {
-  Tensor indices, bag, counted;  // (n): of the table's rows, of the bag that each belongs to, and whether it counts
+  Tensor indices, bag, counted;  // (n): of the table's rows, of each row's bag, and whether it counts
   int64_t count;
 };
 
@@ -91,7 +91,7 @@ Bags bags_by_offsets(const Tensor& indices, const Tensor& offsets, bool include_
   return {indices, sub(slice(cumsum(marks, 0), 0, 0, n), 1), {}, count};
 }
 
-// The rows' weights, which are 0 for rows that do not count.
+// The rows' weights, 0 for rows that do not count.
 Tensor row_weights(const Bags& bags, const Tensor& per_sample_weights, DType dtype) {
   const Tensor counts = cast(bags.counted, dtype);
   if (!per_sample_weights.defined()) return counts;
@@ -110,7 +110,7 @@ Tensor largest_of(const Tensor& rows, const Bags& bags) {
   const Tensor lengths = scatter_add(zeros({bags.count}, DType::i64, rows.device()), 0, bags.bag, counts);
   const int64_t longest = bags.count ? max(lengths).item<int64_t>() : 0, n = rows.size(0), width = rows.size(1);
   if (!longest) return zeros({bags.count, width}, rows.dtype(), rows.device());
-  // Where each row lies among those of its bag; what does not count goes behind all bags.
+  // The place of each row among the counted rows of its bag; a row that does not count goes behind all bags.
   const Tensor ends = cumsum(lengths, 0), number = sub(cumsum(counts, 0), 1);
   const Tensor within = sub(number, gather(sub(ends, lengths), 0, bags.bag));
   const Tensor place = where(bags.counted, add(mul(bags.bag, longest), within), bags.count * longest);

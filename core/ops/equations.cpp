@@ -1,4 +1,4 @@
-// Linear equations, and the factors that solve them.
+// Linear equations, and factors for solving them.
 #include <core/ops/argument.hpp>
 #include <core/ops/factors.hpp>
 #include <core/ops/run.hpp>
@@ -21,7 +21,7 @@ namespace {
 
 Tensor identities_like(const Tensor& a) { return expand(identity_like(a), a.shape()); }
 
-// --- One system, whose operands fit.
+// --- A system of fitting operands.
 
 Tensor solved(const Tensor& a, const Tensor& b) {
   const Factors host("linalg.solve", a);
@@ -109,7 +109,7 @@ Tensor inv(const Tensor& matrix) {
 // --- Determinants.
 
 namespace {
-// 1 for an even number of swaps, -1 for an odd one, in the dtype of lu.
+// 1 for an even number of swaps, -1 for an odd number, in the dtype of lu.
 Tensor sign_of(const Factors::Lu& factors) {
   const int64_t n = factors.pivots.size(-1);
   const Tensor unmoved = arange(1, n + 1, 1, DType::i32, factors.pivots.device());
@@ -122,7 +122,8 @@ Tensor determinant(const Tensor& a) {
   return host.give(mul(prod(diagonal(factors.lu), {-1}), sign_of(factors)));
 }
 
-// What makes singular matrices regular: a little for each pivot of 0. Undefined if all are regular.
+// A small matrix to add to singular matrices to make them regular, with a small number for each pivot of 0. Undefined if
+// all are regular.
 Tensor perturbation(const Tensor& a) {
   const Factors host("linalg.det", a);
   const Factors::Lu factors = host.lu(host.take(a));
@@ -191,8 +192,8 @@ Tensor upper_of(const Tensor& lu) { return first(triu(lu), -2, std::min(lu.size(
 Tensor by_lower(const Tensor& lower, const Tensor& x) { return solution(transpose(lower), x, {true, true}); }
 Tensor by_upper(const Tensor& upper, const Tensor& x) { return transpose(solution(upper, transpose(x), {true, false})); }
 
-// The gradient of the matrix whose rows were swapped. With square factors, dL = L tril(F, -1) and dU = triu(F) U for
-// F = L^-1 dA U^-1; the rows of a higher matrix are A2 = L2 U, the columns of a wider one A2 = L U2.
+// The gradient of the matrix with swapped rows. With square factors, dL = L tril(F, -1) and dU = triu(F) U for
+// F = L^-1 dA U^-1; the rows of a higher matrix are A2 = L2 U, the columns of a wider matrix A2 = L U2.
 Tensor lu_gradient(const Tensor& grad, const Tensor& lu) {
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   const Tensor lower = first(lower_of(lu), -2, k), upper = first(upper_of(lu), -1, k);

@@ -49,7 +49,7 @@ Tensor scaled_complement_of_any(const Tensor& x) {
   return where(lt(x, 0), sub(mul(exp_of_square(x, 1), 2), positive), positive);
 }
 
-// The y >= 0 with erf(y) = size and erfc(y) = rest, which is 1 - size. w: -log(rest (1 + size)), below 5. M. Giles,
+// The y >= 0 with erf(y) = size and erfc(y) = rest = 1 - size. w: -log(rest (1 + size)), below 5. M. Giles,
 // "Approximating the erfinv function", 2010, and two of Halley's steps.
 Tensor inverse_near_zero(const Tensor& size, const Tensor& rest, const Tensor& w) {
   constexpr double kNear[] = {1.50140941,      0.246640727,    -0.00417768164, -0.00125372503, 0.00021858087,
@@ -97,7 +97,7 @@ Tensor normal_inverse(const Tensor& p) {
   return where(outside, std::numeric_limits<double>::quiet_NaN(), where(is_low, neg(y), y));
 }
 
-// The part of the normal distribution beyond x. The exponent is that of x itself, whose quotient by sqrt(2) is rounded.
+// The part of the normal distribution beyond x. The exponent is of x itself, because x / sqrt(2) is rounded.
 Tensor normal_beyond(const Tensor& x) {
   const Tensor turned = mul(x, 1 / std::numbers::sqrt2), size = abs(turned);
   const Tensor tail = mul(mul(exp_of_square(x, -0.5), scaled_complement(size)), 0.5);

@@ -67,7 +67,7 @@ Tensor counted(int64_t count, double start, double step, DType dtype, Device dev
   return out;
 }
 
-// Counts from both ends, so that the last number is exact and the numbers are symmetric.
+// Counts from both ends: the last number is exact and the numbers are symmetric.
 Tensor evenly_spaced(double start, double end, int64_t steps, DType dtype, Device device) {
   const double step = (end - start) / static_cast<double>(steps - 1);
   const int64_t half = steps / 2;
@@ -144,13 +144,13 @@ double last_below(DType dtype, double end) {
 
 Tensor rand(const Shape& shape, DType dtype, Device device, double low, double high) {
   const NoGrad constant;
-  if (accumulator_of(dtype) != dtype && is_floating(dtype))  // rounding may reach high, which is excluded
+  if (accumulator_of(dtype) != dtype && is_floating(dtype))  // rounding may reach high, but high is excluded
     return minimum(cast(rand(shape, accumulator_of(dtype), device, low, high), dtype), last_below(dtype, high));
   const Tensor unit = random(Op::UNIFORM, shape, dtype, device);
   if (low == 0 && high == 1) return unit;
   const Tensor moved = add(mul(unit, high - low), low);
   if (low == 0 || !(low < high)) return moved;
-  // Adding low may round up to high, which is excluded.
+  // Adding low may round up to high, but high is excluded.
   return minimum(moved, last_below(dtype, high));
 }
 

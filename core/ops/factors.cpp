@@ -15,7 +15,7 @@
 namespace plugrad {
 namespace {
 
-// The matrices of a dense tensor, or the vectors of one whose last axis is theirs.
+// The matrices of a dense tensor, or its vectors along the last axis.
 plugrad_matrices matrices(const Tensor& x, bool vectors = false) {
   const plugrad_view& v = view_of(x);
   const int64_t rows = vectors ? x.size(-1) : x.size(-2), columns = vectors ? 1 : x.size(-1);

@@ -10,11 +10,11 @@
 
 namespace plugrad {
 
-// Which matrices of a batch could not be factored: 0, or a position that counts from 1.
+// For each matrix of a batch: 0, or, if it could not be factored, a position counted from 1.
 using Failures = std::vector<int32_t>;
 
-// A device that factors matrices, for the duration of one function: that of the function's operands, or another one that
-// the policy allows. It switches recording off.
+// A device for factoring matrices, used during a call of a function: the device of the function's operands, or a fallback
+// allowed by the policy. Recording is off during its lifetime.
 class Factors {
  public:
   // name: the function's, for errors. Throws Error (unsupported) if the operands' device cannot factor and may not fall
@@ -41,7 +41,7 @@ class Factors {
   // The solution of a x = b from the factors of a. Divides by a pivot of 0.
   Tensor solve_lu(const Lu& factors, const Tensor& b) const;
 
-  // Throws LinAlgError that names the first matrix with a pivot of 0.
+  // Throws LinAlgError with the first matrix that has a pivot of 0.
   void require_regular(const Failures& failed) const;
 
  private:
@@ -62,8 +62,7 @@ Shape batch_of(const Tensor& x, int inner = 2);
 Tensor matrices_of(const char* name, const Tensor& x);
 // The same for square matrices.
 Tensor square_matrices(const char* name, const Tensor& x);
-// a (.., m, n) and b (.., m, k) in one dtype, and with one batch, to which they were broadcast. Throws Error (invalid) if
-// they do not fit.
+// a (.., m, n) and b (.., m, k) in a common dtype, broadcast to a common batch. Throws Error (invalid) if they do not fit.
 struct System {
   Tensor a, b;
 };
@@ -72,7 +71,7 @@ System system_of(const char* name, const Tensor& a, const Tensor& b);
 bool is_vectors(const Tensor& a, const Tensor& b);
 // A matrix with the extents of a, with 1 on its diagonal and 0 elsewhere.
 Tensor identity_like(const Tensor& a);
-// Rows or columns 0 .. count - 1, and those behind them.
+// first: rows or columns 0 .. count - 1; rest: the rows or columns from count on.
 Tensor first(const Tensor& x, int axis, int64_t count);
 Tensor rest(const Tensor& x, int axis, int64_t count);
 // The distance from 1 to the next number of f32 or f64.

@@ -1,4 +1,4 @@
-// Elementwise functions of one tensor.
+// Elementwise functions of a tensor.
 #include <plugrad/ops/elementwise.hpp>
 
 #include <core/ops/autocast_rules.hpp>

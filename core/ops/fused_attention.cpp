@@ -35,7 +35,7 @@ Tensor of_rank(const Tensor& x, int rank) {
   return out;
 }
 
-// Splits the axis of heads into those of the keys and the queries that share each of them.
+// Splits the axis of heads into two axes: the heads of the keys, and the queries that share each of these heads.
 void group_heads(AttentionOperands& o) {
   const int64_t heads = o.key.size(-3), each = o.query.size(-3) / heads;
   o.query = unflatten(o.query, -3, {heads, each});
@@ -45,7 +45,7 @@ void group_heads(AttentionOperands& o) {
   o.mask = o.mask.size(-3) == 1 ? unsqueeze(o.mask, -3) : unflatten(o.mask, -3, {heads, each});
 }
 
-// A mask that is added to the scores, of the shape of all of them; 0 if there is none.
+// A mask to add to the scores, in their shape: 0 where a mask of bool is true, -infinity where it is false.
 Tensor added_mask(const AttentionOperands& o, const Shape& scores) {
   const NoGrad constant;
   const DType dtype = o.query.dtype();
@@ -54,7 +54,7 @@ Tensor added_mask(const AttentionOperands& o, const Shape& scores) {
   return expand(where(o.mask, 0, never), scores);
 }
 
-// Gives the operands the shapes that the op expects. Returns whether they have such shapes.
+// Gives the operands the shapes expected by the op. Returns whether they have such shapes.
 bool align(AttentionOperands& o) {
   if (!o.mask.defined()) o.mask = zeros({1, 1}, o.query.dtype(), o.query.device());
   if (o.shares_heads && o.key.size(-3) != o.query.size(-3)) {
@@ -72,8 +72,8 @@ bool align(AttentionOperands& o) {
   return true;
 }
 
-// An uninitialised tensor of this shape, whose axes lie in memory in the order of those of `like`. Heads that a model split
-// off a row lie beside each other, and what it does next, to join them, then copies nothing.
+// An uninitialised tensor of this shape. Its axes have the same order in memory as the axes of `like`. If a model has split
+// heads off a row, they stay beside each other, and joining them again copies nothing.
 Tensor empty_in_order_of(const Tensor& like, const Shape& shape) {
   const plugrad_view& v = view_of(like);
   Shape order, back = shape;
@@ -124,7 +124,7 @@ class AttentionCall final : public Function {
     return composed(grad, x);
   }
 
-  // Key and value are summed over the axes along which they are shared.
+  // The gradients of key and value are summed over the axes along which they are shared.
   std::vector<Tensor> composed(const Tensor& grad, const std::vector<Tensor>& x) const {
     const Tensor scores = mul(matmul(x[0], transpose(x[1])), operands_.scale);
     const Tensor weights = attention_weights(scores, operands_.causal ? Tensor() : x[3], operands_.causal);
@@ -141,7 +141,7 @@ bool is_recorded(const AttentionOperands& o) {
   return recording() && (o.query.requires_grad() || o.key.requires_grad() || o.value.requires_grad());
 }
 
-// The gradient needs lse at more precision than a half has.
+// The gradient needs lse in f32: halves are too imprecise.
 Tensor attention_in_f32(AttentionOperands o) {
   const DType dtype = o.query.dtype();
   for (Tensor* each : {&o.query, &o.key, &o.value}) *each = cast(*each, DType::f32);

@@ -1,10 +1,10 @@
-// Attention as one op, for devices that have it.
+// Attention as a single op, for devices with such an op.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
 namespace plugrad {
 
-// The operands of an attention without dropout, which are known to fit each other. mask may be undefined.
+// The operands of an attention without dropout. The caller has checked that they fit each other. mask may be undefined.
 struct AttentionOperands {
   Tensor query, key, value, mask;
   double scale;
@@ -14,7 +14,7 @@ struct AttentionOperands {
 // The result, or an undefined tensor if the op does not serve these operands or the device has no kernel for it.
 Tensor fused_attention(const AttentionOperands& operands);
 
-// The weights of the keys, by ops that can be recorded: scores (.., l, s) are scaled already; mask may be undefined.
+// The weights of the keys, by ops with gradients: scores (.., l, s) are scaled already; mask may be undefined.
 Tensor attention_weights(const Tensor& scores, const Tensor& mask, bool causal);
 
 }  // namespace plugrad

@@ -17,8 +17,8 @@ namespace {
 plugrad_norm attributes_of(double eps) { return {sizeof(plugrad_norm), 0, eps}; }
 Tensor like(Op op, const Tensor& x) { return empty_like(op, device_of(x), view_of(x), dtype_of(x)); }
 
-// The gradients of y = scale (x - mean) weight + bias, composed of ops, so that they can be differentiated. The statistics
-// are over `rows`, weight and bias lie along the other axes; all tensors have at least the precision of f32.
+// The gradients of y = scale (x - mean) weight + bias, composed of differentiable ops. The statistics are over `rows`,
+// weight and bias lie along the remaining axes; all tensors have at least the precision of f32.
 struct ComposedGradients {
   ComposedGradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Shape& rows, double eps, bool centred)
       : grad(g) {
@@ -34,7 +34,7 @@ struct ComposedGradients {
   Tensor grad, normal, x_grad;
 };
 
-// A call of LAYER_NORM or RMS_NORM, whose result y is known. The inputs are x, weight and, if it is centred, bias.
+// A call of LAYER_NORM or RMS_NORM with a known result y. The inputs are x, weight and, if it is centred, bias.
 class RowNormCall final : public Function {
  public:
   RowNormCall(Tensor y, double eps, bool centred) : y_(std::move(y)), eps_(eps), centred_(centred) {}
@@ -75,7 +75,7 @@ class RowNormCall final : public Function {
   bool centred_;
 };
 
-// A call of BATCH_NORM, whose results are known. The inputs are x, weight, bias.
+// A call of BATCH_NORM with known results. The inputs are x, weight, bias.
 class BatchNormCall final : public Function {
  public:
   BatchNormCall(NormalisedChannels results, double eps) : results_(std::move(results)), eps_(eps) {}

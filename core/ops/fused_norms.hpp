@@ -1,4 +1,4 @@
-// Normalisation by the ops that compute it in one pass over memory, with their gradients.
+// Normalisation by ops with a single pass over memory, with their gradients.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -10,7 +10,7 @@ Tensor fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bia
 // The same for RMS_NORM.
 Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
-// y, recorded, and the channels' statistics (c), which are not.
+// y, recorded, and the channels' statistics (c), unrecorded.
 struct NormalisedChannels {
   Tensor y, mean, variance;
 };

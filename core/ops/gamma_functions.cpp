@@ -98,7 +98,7 @@ Tensor sum_of_powers(const Tensor& x, double s) {
   return add(sum, tail);
 }
 
-// The n-th derivative of pi cot(pi x) as a polynomial of cot(pi x): that of cot(y) is -1 - cot(y)^2.
+// The n-th derivative of pi cot(pi x) as a polynomial of cot(pi x): the derivative of cot(y) is -1 - cot(y)^2.
 std::vector<double> cotangent_derivative(int64_t n) {
   std::vector<double> c{0, pi};
   for (; n > 0; --n) {

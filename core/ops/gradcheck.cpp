@@ -16,11 +16,11 @@ namespace plugrad {
 namespace {
 using Tensors = std::vector<Tensor>;
 
-// f of the inputs that require a gradient; the others stay as they are.
+// f of the inputs that require a gradient; the remaining inputs are constant.
 struct Partial {
   const TensorFunction& f;
   const Tensors& inputs;
-  std::vector<size_t> places;  // of the inputs that vary
+  std::vector<size_t> places;  // of the varying inputs
 
   Tensors varying() const {
     Tensors all;
@@ -47,7 +47,7 @@ Partial partial(const char* name, const TensorFunction& f, const Tensors& inputs
   return made;
 }
 
-// f's results where one element of one input is moved by `step`.
+// f's results after a single element of an input has moved by `step`.
 Tensors moved(const Partial& f, size_t input, int64_t position, double step) {
   Tensors x;
   for (const Tensor& each : f.varying()) x.push_back(clone(each.detach()));
@@ -62,7 +62,7 @@ Tensors moved(const Partial& f, size_t input, int64_t position, double step) {
   return results;
 }
 
-// The central differences of each result along each element of one input: (elements of the result, elements of the input).
+// The central differences of each result along each element of an input: (elements of the result, elements of the input).
 Tensors differences(const Partial& f, size_t input, double eps) {
   std::vector<Tensors> columns;
   const int64_t count = f.inputs[f.places[input]].count();
@@ -93,7 +93,7 @@ double element(const Tensor& x, int64_t position) {
   return slice(reshape(x, {-1}), 0, position, position + 1).item<double>();
 }
 
-// Throws for the first element in which the gradient, a matrix, differs from the differences.
+// Throws for the first element of the gradient, a matrix, that differs from the differences.
 void require_close(const Compared& what, const Tensor& gradient, const Tensor& difference, const GradcheckOptions& options) {
   const Tensor differs = logical_not(isclose(cast(gradient, difference.dtype()), difference, options.rtol, options.atol));
   if (!any(differs).item<bool>()) return;
@@ -128,7 +128,7 @@ void check(const char* name, const Partial& f, const GradcheckOptions& options) 
   }
 }
 
-// Seeds that differ from element to element.
+// A seed with different elements.
 Tensor chosen_seed(const Tensor& result) {
   const double count = static_cast<double>(std::max<int64_t>(result.count(), 1));
   const Tensor ramp = arange(0, result.count(), 1, DType::i64, result.device());

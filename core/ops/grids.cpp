@@ -53,7 +53,7 @@ Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
 // --- Positions in matrices.
 
 namespace {
-// The row-major positions of the true elements of a mask (n), whose number the caller knows.
+// The row-major positions of the true elements of a mask (n). The caller knows their number.
 Tensor true_positions(const Tensor& mask, int64_t count) {
   const Tensor number = sub(cumsum(mask, 0), 1), target = where(mask, number, count);
   const Tensor none = zeros({count + 1}, DType::i64, mask.device());
@@ -101,7 +101,7 @@ int64_t count_of_choices(int64_t n, int64_t r) {
   return count;
 }
 
-// The r digits of numbers in base n, the first one first.
+// The r digits of numbers in base n, beginning with the first.
 std::vector<Tensor> digits_of(Tensor numbers, int64_t n, int64_t r) {
   std::vector<Tensor> digits(static_cast<size_t>(r));
   for (size_t i = digits.size(); i-- > 0; numbers = floor_divide(numbers, n)) digits[i] = remainder(numbers, n);

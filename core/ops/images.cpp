@@ -14,7 +14,7 @@ void require_image(const char* name, const Tensor& x, int64_t factor) {
   if (factor < 1) refuse(name, "the factor is " + std::to_string(factor) + ": expected 1 or more");
 }
 
-// The shape of x with other channels, height and width.
+// The shape of x with these channels, height and width.
 Shape image_shape(const Tensor& x, int64_t channels, int64_t height, int64_t width) {
   Shape shape = x.shape();
   const size_t at = shape.size() - 3;

@@ -40,7 +40,7 @@ bool spans(const Shape& shape, const Tensor& index, int axis) {
   return true;
 }
 
-// The part of a view that an index of this shape can reach.
+// The part of a view within reach of an index of this shape.
 plugrad_view reachable(const plugrad_view& x, const plugrad_view& index, int axis, uint64_t alignment) {
   plugrad_view v = x;
   for (int i = 0; i < v.rank; ++i)

@@ -1,4 +1,4 @@
-// Infinity by a short name, which many functions compare with.
+// Infinity by a short name, for many functions' comparisons.
 #pragma once
 #include <limits>
 

@@ -1,5 +1,5 @@
-// Writing in place. A write into a leaf that requires a gradient is an error while recording. Another one makes the tensor
-// the result of the write, if it was the result of an op or the source requires a gradient.
+// Writing in place. While recording, a write into a leaf that requires a gradient is an error. Any other write makes the
+// tensor the result of the write, if the tensor was the result of an op or the source requires a gradient.
 #include <core/autograd/hooks.hpp>
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
@@ -102,7 +102,7 @@ void require_holds(const Tensor& x, const Tensor& result, const char* name) {
                      ": use the function that returns a new tensor");
 }
 
-// x's elements in other memory, at the same place in the graph: a function may save it, and x then change.
+// x's elements in new memory, at the same place in the graph: a function may save the copy, and x may then change.
 Tensor kept_copy(const Tensor& x) {
   const Tensor copy = clone(x.detach());
   copy.impl().node = x.impl().node;
@@ -125,7 +125,8 @@ void transform(Tensor& x, const char* name, const std::function<Tensor(const Ten
 }
 
 namespace {
-// Gives a leaf the memory of another tensor, and its gradient. Its node, to which the graph and hooks refer, stays.
+// Gives a leaf the memory of a second tensor, and the gradient `grad`. The leaf keeps its node: the graph and hooks refer to
+// the node.
 void exchange(Tensor& leaf, const Tensor& memory, const Tensor& grad) {
   Impl& impl = leaf.impl();
   // Not an error: an optimiser's state follows its parameter once.

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 constexpr int kBits = 64;
 
-// --- Compositions in i64, bit by bit, for devices without these ops. Magnitudes are kept as negative numbers: that of the
-// smallest integer has no positive one.
+// --- Compositions in i64, bit by bit, for devices without these ops. Magnitudes are kept as negative numbers: i64 has no
+// positive number for the magnitude of the smallest integer.
 
 using BinaryComposition = Tensor (*)(const Tensor& a, const Tensor& b);
 Tensor in_i64(const Tensor& a, const Tensor& b, BinaryComposition compose) {
@@ -22,7 +22,7 @@ Tensor in_i64(const Tensor& a, const Tensor& b, BinaryComposition compose) {
 }
 int64_t negative_power(int bit) { return bit == kBits - 1 ? kLeast : -(int64_t{1} << bit); }
 
-// Removes 2^bit from a magnitude that is below 2^(bit + 1). Returns where it held it.
+// Removes 2^bit from a magnitude below 2^(bit + 1). Returns true where the bit was set.
 Tensor take_bit(Tensor& magnitude, int bit) {
   const Tensor held = le(magnitude, negative_power(bit));
   magnitude = where(held, sub(magnitude, negative_power(bit)), magnitude);
@@ -30,8 +30,8 @@ Tensor take_bit(Tensor& magnitude, int bit) {
 }
 Tensor magnitude_of(const Tensor& x) { return where(gt(x, 0), neg(x), x); }
 
-// Long division. With magnitudes R of the rest and D of the divisor, 2 R + bit >= D is tested as R <= D - R + bit, which
-// does not overflow.
+// Long division. With magnitudes R of the rest and D of the divisor, 2 R + bit >= D is tested as R <= D - R + bit, without
+// overflow.
 Tensor composed_quotient(const Tensor& a, const Tensor& b) {
   const Tensor divisor = magnitude_of(b);
   Tensor dividend = magnitude_of(a), rest = zeros_like(a), quotient = zeros_like(a);
@@ -45,7 +45,7 @@ Tensor composed_quotient(const Tensor& a, const Tensor& b) {
   return where(eq(b, 0), 0, where(is_negative, neg(quotient), quotient));
 }
 
-// The bits that `combine` sets, from those of a and b.
+// The bits set by `combine` from the bits of a and b.
 Tensor by_bits(const Tensor& a, const Tensor& b, Tensor (*combine)(const Tensor& a, const Tensor& b)) {
   const auto low_bits = [](const Tensor& x) { return neg(where(lt(x, 0), sub(x, kLeast), x)); };
   Tensor left = low_bits(a), right = low_bits(b);
@@ -94,7 +94,7 @@ Tensor beside(const Tensor& x, Number number, const char* name) {
   return scalar(number, promote_number(x.dtype(), number.floating()), x.device());
 }
 
-// Whole numbers of one dtype; bools become i64.
+// Whole numbers of a common dtype; bools become i64.
 bool is_plain(const Tensor& a, const Tensor& b) { return is_together(a, b) && dtype_of(a) != PLUGRAD_BOOL; }
 Tensor with_i64_for_bools(const char* name, const Tensor& a, const Tensor& b, BinaryFunction f) {
   if (!is_together(a, b)) return promoted(name, a, b, f);
@@ -102,7 +102,7 @@ Tensor with_i64_for_bools(const char* name, const Tensor& a, const Tensor& b, Bi
 }
 
 Tensor remainder_towards_zero(const Tensor& a, const Tensor& b) { return native_or(Op::FMOD, a, b, composed_fmod); }
-// Where a rest that has the sign of the dividend is to be moved to the divisor's side of 0.
+// True where a rest with the dividend's sign must move to the divisor's side of 0.
 Tensor has_other_sign(const Tensor& rest, const Tensor& divisor) {
   return logical_and(ne(rest, 0), ne(lt(rest, 0), lt(divisor, 0)));
 }

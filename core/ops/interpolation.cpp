@@ -16,7 +16,7 @@ namespace plugrad {
 namespace {
 constexpr const char* kResize = "interpolate";
 
-// The number of spatial axes that a mode is for; 0 for all.
+// The number of spatial axes for a mode; 0 for all.
 int axes_of(Resampling mode) {
   switch (mode) {
     case Resampling::linear: return 1;
@@ -39,7 +39,7 @@ void require_mode(const Tensor& x, Resampling mode, bool aligns, bool antialias)
   if (antialias && axes_of(mode) != 2) refuse(kResize, "antialias is given: only bilinear and bicubic have it");
 }
 
-// The extents that size or the factors give.
+// The extents, by size or by the factors.
 Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>& factors) {
   const int axes = x.rank() - 2;
   if (size.empty() == factors.empty()) refuse(kResize, "size and scale_factor: give one of them");
@@ -57,7 +57,7 @@ Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>&
   return extents;
 }
 
-// One factor for each axis.
+// A factor for each axis.
 std::vector<double> all_factors(const std::vector<double>& factors, int axes) {
   for (const double each : factors)
     if (!(each > 0) || !std::isfinite(each))

@@ -9,7 +9,7 @@
 
 namespace plugrad {
 namespace {
-// x (.., k) times the transpose of a matrix (n, k), plus a bias that may be undefined, as one product of two matrices.
+// x (.., k) times the transpose of a matrix (n, k), plus a bias (may be undefined), as a single product of two matrices.
 Tensor rows_times(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() == 2) return affine(x, weight, bias);
   Shape shape = x.shape();

@@ -1,4 +1,4 @@
-// Elementary functions that are continued where their formula divides by 0.
+// Elementary functions, continued where their formula divides by 0.
 #include <core/ops/native_or.hpp>
 #include <core/ops/wide.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -15,8 +15,8 @@
 namespace plugrad {
 
 namespace {
-// A function of pi times the distance of x from the nearest whole number, with the sign that is due at odd ones: pi x itself
-// is rounded.
+// A function of pi times the distance of x from the nearest whole number, with the sign for an odd number: pi x itself is
+// rounded.
 Tensor of_half_turns(const Tensor& x, Tensor (*function)(const Tensor&)) {
   const Tensor nearest = round(x), size = function(mul(sub(x, nearest), std::numbers::pi));
   return where(eq(remainder(nearest, 2), 0), size, neg(size));

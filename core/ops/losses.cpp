@@ -197,11 +197,11 @@ void require_classes(const char* name, const Tensor& x, const Tensor& target, co
     refuse(name, "weight is " + weight.shape().text() + ": expected (" + std::to_string(classes) + ",)");
 }
 
-// Class targets as rows, and what each row counts.
+// Class targets as rows, and the weight of each row.
 struct Targets {
   Tensor index, counts;  // (m); ignored targets have index 0 and count 0
 };
-// Which of the flattened targets are not ignored.
+// True where a flattened target is not ignored.
 Tensor kept_targets(const Tensor& flat, const ClassOptions& options) {
   if (options.ignore_index) return ne(flat, *options.ignore_index);
   return ones(flat.shape(), DType::boolean, flat.device());
@@ -249,7 +249,7 @@ Tensor entropy_of_probabilities(const Tensor& logits, const Tensor& targets, Red
   return reduction == Reduction::none ? reshape(losses, target_shape(logits)) : reduced(losses, reduction);
 }
 
-// The mean of all classes' losses, which smoothing mixes in.
+// The mean of all classes' losses; smoothing mixes it in.
 Tensor smooth_losses(const Tensor& logs, const Tensor& kept, const ClassOptions& options) {
   const Tensor weighted = options.weight.defined() ? mul(logs, options.weight) : logs;
   return where(kept, neg(div(sum(weighted, {1}), static_cast<double>(logs.size(1)))), 0);

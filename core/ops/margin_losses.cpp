@@ -77,7 +77,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 // --- Margins between classes.
 
 namespace {
-// x as rows (n, c), and whether it had that shape.
+// x as rows (n, c), and whether it had this shape.
 Tensor rows_of(const char* name, const Tensor& x) {
   require_floating(name, x);
   if (x.rank() < 1 || x.rank() > 2 || !x.size(-1))

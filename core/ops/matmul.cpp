@@ -26,8 +26,7 @@ plugrad_view batched(const plugrad_view& x, const Shape& batch, uint64_t alignme
 
 Shape batch_of(const plugrad_view& v) { return Shape(std::span<const int64_t>(v.shape, static_cast<size_t>(v.rank) - 2)); }
 
-// The product of integers or bools that have elements: a sum of products of columns and rows, which wraps. Bools are summed
-// as i64.
+// The product of integers or bools with elements: a wrapping sum of products of columns and rows. Bools are summed as i64.
 Tensor integer_product(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::boolean) return cast(integer_product(cast(a, DType::i64), cast(b, DType::i64)), DType::boolean);
   Tensor sum;
@@ -38,7 +37,7 @@ Tensor integer_product(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// What a and b make: the view of a dense product, and the operands with the batch extents of both.
+// The views of a product of a and b: the dense product, and the operands with the batch extents of both.
 struct Product {
   plugrad_view out, left, right;
 };
@@ -65,7 +64,7 @@ bool are_matrices_of_reals(const Tensor& a, const Tensor& b) {
   return x.rank == 2 && y.rank == 2 && x.count && y.count && is_floating(dtype_of(a));
 }
 
-// The usual case, whose operands need no other views.
+// The usual case: the operands need no new views.
 Tensor product_of_matrices(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);
   if (x.shape[1] != y.shape[0]) refuse_product(a, b, "inner sizes differ");
@@ -92,8 +91,8 @@ Tensor product(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-// Whether an operand is a transposed matrix, such as a weight. Its gradient is then computed transposed, too, so that what
-// was transposed gets a dense gradient.
+// Whether an operand is a transposed matrix, such as a weight. Its gradient is then computed transposed, too, and the
+// untransposed matrix gets a dense gradient.
 bool is_turned(const plugrad_view& v) { return v.strides[v.rank - 2] == 1 && v.strides[v.rank - 1] > 1; }
 
 Tensor matrices(const Tensor& a, const Tensor& b);

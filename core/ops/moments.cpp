@@ -118,7 +118,7 @@ Tensor middles(const Tensor& y, int axis) { return add(slice(y, axis, 1, y.size(
 Tensor distances(const Tensor& x, int axis) { return sub(slice(x, axis, 1, x.size(axis)), slice(x, axis, 0, -1)); }
 Tensor floating(const Tensor& x) { return cast(x, floating_type(x.dtype())); }
 
-// A vector as a tensor of this rank that lies along the axis.
+// A vector along the axis of a tensor of this rank, with extents of 1 elsewhere.
 Tensor along(const Tensor& vector, int axis, int rank) {
   Shape shape;
   for (int i = 0; i < rank; ++i) shape.push_back(i == axis ? vector.count() : 1);
@@ -164,19 +164,19 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int axis) {
 }
 
 namespace {
-// Elements of an axis: `count` from `first` on, which may count from the end.
+// Elements of an axis: `count` from `first` on; `first` may count from the end.
 Tensor part(const Tensor& x, int axis, int64_t first, int64_t count) {
   const int64_t start = first < 0 ? first + x.size(axis) : first;
   return slice(x, axis, start, start + count);
 }
 
-// The slope at one end by three elements, of which a is the outermost; h and k are the distances between them.
+// The slope at an end of the axis by three elements, a outermost; h and k are the distances between them.
 Tensor end_slope(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& h, const Tensor& k) {
   const Tensor near = div(neg(add(mul(h, 2), k)), mul(h, add(h, k))), middle = div(add(h, k), mul(h, k));
   return sub(add(mul(near, a), mul(middle, b)), mul(div(h, mul(k, add(h, k))), c));
 }
 
-// h: the distances between the elements, which broadcast to x's differences.
+// h: the distances between the elements; they broadcast to x's differences.
 Tensor slopes(const Tensor& x, const Tensor& h, int axis, int64_t edge_order) {
   const int64_t n = x.size(axis), inside = n - 2;
   const Tensor differences = div(distances(x, axis), h);
@@ -209,7 +209,7 @@ void require_count(size_t given, size_t axes) {
 }  // namespace
 
 namespace {
-// What f makes of x in f32, rounded to x's dtype.
+// The results of f on x in f32 at least, rounded to x's dtype.
 template <class F> std::vector<Tensor> all_rounded_once(const Tensor& x, F f) {
   std::vector<Tensor> all = f(at_least_f32(x));
   for (Tensor& each : all) each = cast(each, x.dtype());

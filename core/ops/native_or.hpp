@@ -1,4 +1,5 @@
-// Ops that not every device has: the device's kernel if there is one, else a composition of other ops. Neither is recorded.
+// Ops missing on some devices: they run by the device's kernel if there is such a kernel, else as a composition of simpler
+// ops. Both are unrecorded.
 #pragma once
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>

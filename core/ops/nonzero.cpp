@@ -58,7 +58,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   if (!both.x.count()) return clone(both.x);
   const Tensor flat = reshape(both.mask, {both.mask.count()});
   const Tensor counts = cumsum(cast(flat, position_dtype(x, both.mask.count())), 0);
-  // A source without elements gets one that only a mask without true elements leaves unread.
+  // A source without elements gets an element 0. A true element of the mask reads beyond it: an index out of range.
   const int64_t missing = source.count() ? 0 : 1;
   const Tensor position = where(flat, add(sub(counts, 1), missing), 0);
   const Tensor elements = missing ? zeros({1}, source.dtype(), source.device()) : reshape(source, {source.count()});

@@ -47,7 +47,7 @@ Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias, const Shape& s
   return cast(y, dtype);
 }
 
-// (c, 1, 1, ..), which broadcasts along the channels of x.
+// (c, 1, 1, ..), for broadcasting along the channels of x.
 Shape channel_shape(const Tensor& x) {
   Shape shape{x.size(1)};
   for (int i = 2; i < x.rank(); ++i) shape.push_back(1);
@@ -65,7 +65,7 @@ void require_channels(const char* name, const Tensor& x, const Tensor& weight, c
 // --- Rows.
 
 namespace {
-// x as a matrix whose rows have the normalised elements.
+// x as a matrix with the normalised elements as rows.
 Tensor matrix(const Tensor& x, const Shape& normalized_shape) { return reshape(x, {-1, normalized_shape.count()}); }
 
 // A parameter as a vector of n elements; where it is undefined, all of them are `number`.
@@ -73,7 +73,7 @@ Tensor parameter(const Tensor& given, int64_t n, double number, const Tensor& li
   return given.defined() ? reshape(given, {n}) : full({n}, number, like.dtype(), like.device());
 }
 
-// Whether one op can take the operands as they are.
+// Whether a single op can take the operands as they are.
 bool is_alike(const Tensor& x, const Tensor& parameter) {
   return !parameter.defined() || (parameter.dtype() == x.dtype() && parameter.device() == x.device());
 }
@@ -114,7 +114,7 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
 // --- Channels.
 
 namespace {
-// x (n, c, s), in f32 at least, normalised over n and s; times weight plus bias, which may be undefined.
+// x (n, c, s), in f32 at least, normalised over n and s; times weight plus bias. Both may be undefined.
 NormalisedChannels normalised_channels(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
     const int64_t c = x.size(1);
@@ -164,7 +164,7 @@ double elements_of_channel(const Tensor& x) {
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, double momentum, double eps) {
   if (autocasting()) [[unlikely]] {
-    // The running values are written, so they are no copies.
+    // The running values are written, so they must not be copies.
     const auto normalised = [&](const Tensor& wide) {
       return batch_norm(wide, running_mean, running_var, weight, bias, training, momentum, eps);
     };

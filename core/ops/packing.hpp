@@ -1,4 +1,4 @@
-// Several results of one op as one tensor, because a node of the graph has one result.
+// Packs several results of an op into a single tensor, because a node of the graph has a single result.
 #pragma once
 #include <core/autograd/rule.hpp>
 #include <core/ops/factors.hpp>
@@ -8,7 +8,7 @@
 
 namespace plugrad {
 
-// How results that share a batch lie side by side along the last axis of one tensor (.., total).
+// The layout of results with a common batch, side by side along the last axis of a tensor (.., total).
 class Packing {
  public:
   Packing(const std::vector<Tensor>& parts, int batch_rank) {
@@ -45,7 +45,7 @@ class Packing {
   std::vector<Shape> shapes_;  // without the batch
 };
 
-// The parts as results of the rule's op on a (.., m, n), if that is recorded.
+// The parts as results of the rule's op on a (.., m, n), if the op is recorded.
 template <class RuleOfPacking>
 std::vector<Tensor> recorded(const RuleOfPacking& rule, std::vector<Tensor> parts, const Tensor& a) {
   if (!a.requires_grad() || !recording()) return parts;

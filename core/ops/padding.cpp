@@ -32,7 +32,7 @@ Borders borders_of(const Tensor& x, const Pads& pads) {
   return borders;
 }
 
-// x without the elements that negative borders remove.
+// x without the elements removed by negative borders.
 Tensor cropped(Tensor x, const Borders& borders) {
   for (int i = 0; i < x.rank(); ++i) {
     const int64_t first = std::max<int64_t>(-Extent(borders.before[static_cast<size_t>(i)]), 0);
@@ -43,7 +43,7 @@ Tensor cropped(Tensor x, const Borders& borders) {
   return x;
 }
 
-// The part of a padded tensor that x fills, which has x's shape.
+// The part of a padded tensor without the padding, in x's shape.
 Tensor inner(Tensor padded, const Shape& before, const Shape& shape) {
   for (int i = 0; i < shape.rank(); ++i) {
     const size_t at = static_cast<size_t>(i);
@@ -72,7 +72,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, Number value) {
   Borders borders = borders_of(x, pads);
   const Tensor kept = cropped(x, borders);
   for (size_t i = 0; i < borders.before.size(); ++i) {
-    // Beyond an end that is removed as a whole, the other border shrinks.
+    // If an end removes more than the axis has, the opposite border shrinks.
     const Extent target = Extent(x.size(static_cast<int>(i))) + borders.before[i] + borders.after[i];
     borders.before[i] = std::max<int64_t>(borders.before[i], 0);
     borders.after[i] = std::max<int64_t>(borders.after[i], 0);
@@ -85,7 +85,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, Number value) {
 // --- Padding by elements of x.
 
 namespace {
-// The elements that lie before or after an axis of x.
+// The elements of the border before or after an axis of x.
 Tensor border(const Tensor& x, int axis, int64_t count, bool before, PadMode mode) {
   const int64_t n = x.size(axis);
   if (mode == PadMode::circular) return before ? slice(x, axis, n - count, n) : slice(x, axis, 0, count);

@@ -47,7 +47,7 @@ Diagonal diagonal_of(const char* name, int rank, int64_t offset, int axis1, int 
   return d;
 }
 
-// The view that holds a diagonal.
+// The view of a diagonal.
 plugrad_view along(const plugrad_view& x, const Diagonal& d) {
   plugrad_view v = x;
   v.rank = 0;
@@ -101,7 +101,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int axis1, int axis2) {
   return replaced(zeros(shape, x.dtype(), x.device()), x, d);
 }
 
-// --- Copies with another part.
+// --- Copies with a replaced part.
 
 namespace {
 template <class Part> Tensor with_part(const char* name, const Tensor& x, const Tensor& src, const Part& part) {

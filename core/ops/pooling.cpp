@@ -23,8 +23,8 @@ Tensor numbered(const Shape& extents, Device device) {
   return reshape(arange(0, extents.count(), 1, DType::i64, device), extents);
 }
 
-// Where the elements with these numbers within their windows lie. windows: the positions of all elements of the windows,
-// whose elements are the last axes.
+// The positions of the elements with these numbers within their windows. windows: the positions of all elements of the
+// windows; the last axes are a window's elements.
 Tensor flat_positions(const Tensor& within, const Tensor& windows, int axes) {
   const int64_t size = spatial_extents(windows, axes).count(), count = windows.count() / size;
   // Row w of the matrix is the positions of window w.
@@ -44,7 +44,7 @@ Tensor at_positions(const Tensor& x, const Tensor& positions, int axes) {
 ValuesIndices nothing(const Tensor& x, const Shape& shape) {
   return {reshape(slice(reshape(x, {x.count()}), 0, 0, 0), shape), zeros(shape, DType::i64, x.device())};
 }
-// The shape of x with other spatial extents.
+// The shape of x with new spatial extents.
 Shape with_extents(const Tensor& x, const Shape& extents) {
   Shape shape = x.shape();
   for (size_t i = 0; i < extents.size(); ++i) shape[shape.size() - extents.size() + i] = extents[i];
@@ -70,7 +70,7 @@ ValuesIndices composed_max_pool(const Tensor& x, const Pooled& pool) {
   const int axes = pool.axes();
   const Tensor padded = padded_for(x, pool, -kInfinity);
   const Tensor within = argmax(windows_for(padded.detach(), pool), last_axes(axes));
-  // A window of nothing but -inf names its first element; where that is padding, the element of x beside it.
+  // A window of nothing but -inf names its first element or, if this is padding, the element of x beside it.
   const Tensor numbers = numbered(pool.extents, x.device());
   const Tensor grid = pool.pads() ? pad(numbers, pads_of(pool), PadMode::replicate) : numbers;
   const Tensor indices = flat_positions(within, windows_for(grid, pool), axes);
@@ -133,7 +133,7 @@ ValuesIndices max_pool(const Tensor& x, const Pooled& pool) {
   return {squeeze(native->values, {0}), squeeze(native->indices, {0})};
 }
 
-// --- Windows that cover x.
+// --- Windows covering x.
 
 // The windows of a tensor with the spatial extents of x, their elements as the last axes.
 Tensor cut_windows(Tensor x, const Shape& counts, Number value) {

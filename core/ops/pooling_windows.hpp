@@ -1,4 +1,4 @@
-// The windows that pooling takes from x, as maxima and means share them.
+// The windows of pooling, shared by maxima and means.
 #pragma once
 #include <core/ops/spatial.hpp>
 
@@ -6,13 +6,13 @@
 
 namespace plugrad {
 
-// Windows of one size at equal distances. Everything has one number for each spatial axis.
+// Windows of equal size at equal distances. Each shape has a number for each spatial axis.
 struct Pooled {
   const char* name;
   Shape extents;  // of x
   Shape size, stride, padding, dilation;
   Shape counts;  // of windows
-  Shape beyond;  // what is padded behind x
+  Shape beyond;  // padding behind x
 
   int axes() const { return size.rank(); }
   bool pads() const;
@@ -25,7 +25,7 @@ struct PoolArguments {
 };
 Pooled pool_of(const char* name, const Tensor& x, int axes, const PoolArguments& arguments);
 
-// How adaptive pooling cuts an axis.
+// The windows of adaptive pooling along an axis.
 struct Cuts {
   int64_t extent, count;
 
@@ -36,12 +36,12 @@ struct Cuts {
 };
 // Checks the arguments, and returns the extents of the result's spatial axes.
 Shape adaptive_size(const char* name, const Tensor& x, int axes, const Shape& output_size);
-// An axis of x as two axes: windows, and their elements, those beyond the end of a window being `value`.
+// An axis of x as two axes: windows, and their elements. Elements beyond the end of a window are `value`.
 Tensor cut(const Tensor& x, int axis, const Cuts& cuts, Number value);
 
-// Pads x, or another tensor of its spatial extents, at the last axes.
+// Pads x, or any tensor of its spatial extents, at the last axes.
 Tensor padded_for(const Tensor& x, const Pooled& pool, Number value);
-// The windows of a padded tensor, whose elements are the last axes.
+// The windows of a padded tensor; the last axes are a window's elements.
 Tensor windows_for(const Tensor& padded, const Pooled& pool);
 // The last `axes` axes, counted from the end.
 Shape last_axes(int axes);

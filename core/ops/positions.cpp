@@ -108,9 +108,9 @@ std::vector<Tensor> true_coordinates(const Tensor& mask) {
 // --- Writers.
 
 namespace {
-// 1 where a position along the axis is the last one that names its element, else 0. Decides bit by bit, from the highest: a
-// position without a bit is out if a position that is still in and names the same element has it. number: of the positions
-// along the axis. none: a 0 for each element.
+// 1 where a position along the axis is the last position that names its element, else 0. Decides bit by bit, from the
+// highest: a position without the bit drops out if a remaining position for the same element has the bit. number: the
+// positions along the axis. none: a 0 for each element.
 Tensor last_of_each(const Tensor& index, int axis, const Tensor& number, const Tensor& none) {
   Tensor in = ones(index.shape(), number.dtype(), number.device()), rest = number;
   for (uint64_t bit = std::bit_floor(static_cast<uint64_t>(index.size(axis) - 1)); bit; bit /= 2) {

@@ -18,7 +18,7 @@
 
 namespace plugrad {
 namespace {
-// The elements over which a quantile is taken, as the last axis.
+// The elements of a quantile, as the last axis.
 struct Population {
   Tensor lines;
   Shape kept;   // the shape of x with extent 1 at the axes

@@ -40,7 +40,7 @@ std::vector<Tensor> random_limbs(int limbs, int64_t n, Device device) {
 
 Tensor high_part(const Tensor& x) { return bitwise_right_shift(x, kLimbBits); }
 
-// The sum of the products of limbs whose places add up to `column`.
+// The sum of the products of limbs with places that add up to `column`.
 Tensor column_of(const std::vector<Tensor>& random, const std::vector<int64_t>& factors, size_t column) {
   Tensor total;
   for (size_t i = 0; i < random.size(); ++i) {
@@ -65,7 +65,7 @@ Tensor scaled(const std::vector<Tensor>& random, uint64_t span) {
   return carry;
 }
 
-// Whether an integer dtype or bool holds a number; floating ones hold all.
+// Whether a dtype holds a number; floating dtypes hold all numbers.
 bool holds(DType dtype, int64_t number) {
   const DTypeInfo& info = *dtype_info(static_cast<uint8_t>(dtype));
   if (is_floating(dtype) || info.digits == 63) return true;
@@ -157,7 +157,7 @@ void require_samples(const Tensor& weights, int64_t samples, bool replacement) {
                               " positive weights: take fewer, or pass replacement");
 }
 
-// The first index at which the sum of weights so far exceeds a uniform part of the whole sum.
+// The first index where the sum of weights so far exceeds a uniform part of the whole sum.
 Tensor with_replacement(const Tensor& weights, int64_t samples) {
   const int64_t lines = weights.size(0), n = weights.size(1);
   const Tensor sums = cumsum(weights, 1), total = slice(sums, 1, n - 1, n);
@@ -167,7 +167,7 @@ Tensor with_replacement(const Tensor& weights, int64_t samples) {
 }
 
 // The indices of the shortest of n waiting times with rates `weights`, in order (Efraimidis and Spirakis, "Weighted random
-// sampling with a reservoir", 2006). Those without a weight come last.
+// sampling with a reservoir", 2006). Indices without a weight come last.
 Tensor without_replacement(const Tensor& weights, int64_t samples) {
   const Tensor times = div(unit_exponential(weights.shape(), weights.dtype(), weights.device()), weights);
   const Tensor ranked = where(gt(weights, 0), times, std::numeric_limits<double>::quiet_NaN());

@@ -10,7 +10,7 @@
 
 namespace plugrad {
 namespace {
-// The given axes as a mask, or all of them if none is given. Rank 0 has an axis 0 too, which is nothing to reduce.
+// The given axes as a mask, or all of them if none is given. Rank 0 accepts axis 0 too, with nothing to reduce.
 unsigned axis_mask(const Shape& axes, int rank, const char* what) {
   unsigned mask = axes.empty() ? (1u << rank) - 1 : 0;
   for (int64_t axis : axes) {
@@ -30,7 +30,7 @@ Shape kept_shape(Shape shape, unsigned mask) {
   return shape;
 }
 
-// A dense view without the axes of the mask, whose extents are 1.
+// A dense view without the axes of the mask. These axes have extent 1.
 plugrad_view without_axes(plugrad_view view, unsigned mask) {
   int rank = 0;
   for (int i = 0; i < view.rank; ++i) {
@@ -64,10 +64,10 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, bool keepdim, uint8_t out_d
   return out;
 }
 
-// x with all axes of `whole`, those of the mask with extent 1.
+// x with all axes of `whole`; the axes of the mask have extent 1.
 Tensor with_kept_axes(const Tensor& x, const Shape& whole, unsigned mask) { return reshape(x, kept_shape(whole, mask)); }
 
-// The gradient of max and min: all elements that equal the result share it equally.
+// The gradient of max and min: all elements equal to the result share it equally.
 constexpr auto kExtremum =
     gradient<kInput0, kOutput, kPayload>([](const Tensor& grad, const Tensor& x, const Tensor& best, unsigned mask) {
       Tensor share;
@@ -105,7 +105,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   if (autocasting()) [[unlikely]]
     return in_f32(mean, x, axes, keepdim);
   require_defined(x, "mean");
-  // The sum of halves may not be one although their mean is.
+  // The sum of halves may not fit a half although their mean does.
   if (const DType wide = accumulator_of(x.dtype()); is_floating(wide) && wide != x.dtype())
     return cast(mean(cast(x, wide), axes, keepdim), x.dtype());
   const unsigned mask = axis_mask(axes, x.rank(), "mean");

@@ -1,4 +1,4 @@
-// Copies of tensors in which a part is replaced.
+// Copies of tensors with a replaced part.
 #pragma once
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/assignment.hpp>
@@ -22,7 +22,7 @@ template <class Part> void replace(Tensor& x, Number number, const Part& part) {
   target.is_same(x) ? x.fill_(number) : assign(x, target, number);
 }
 
-// The same with a copy of x, which it returns.
+// The same with a copy of x; returns the copy.
 template <class Part> Tensor replaced(const Tensor& x, const Tensor& src, const Part& part) {
   Tensor out = clone(x);
   replace(out, src, part);

@@ -14,7 +14,7 @@ constexpr auto kFlat = rule("round", gradient([](const Tensor& grad) { return mu
 // From here on all numbers of the dtype are whole.
 double whole_from(const Tensor& x) { return std::ldexp(1, dtype_info(dtype_of(x))->digits - 1); }
 
-// Rounds what may have a fraction and keeps the rest: whole numbers, infinities, NaN.
+// Rounds numbers that may have a fraction and keeps the rest: whole numbers, infinities, NaN.
 template <class Rounded> Tensor rounded(const char* name, const Tensor& x, Rounded function) {
   require_defined(x, name);
   if (!is_floating(dtype_of(x))) return x;
@@ -49,7 +49,7 @@ Tensor ceil(const Tensor& x) {
 
 Tensor round(const Tensor& x) {
   return rounded("round", x, [](const Tensor& in) {
-    // The sum has no bits for a fraction, and its rounding is that of IEEE 754: to the nearest, ties to even.
+    // The sum has no bits for a fraction, and it is rounded by IEEE 754: to the nearest, ties to even.
     const Tensor whole = sub(add(abs(in), whole_from(in)), whole_from(in));
     return where(lt(in, 0), neg(whole), whole);
   });

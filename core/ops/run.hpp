@@ -1,4 +1,4 @@
-// Runs one op on tensors, unrecorded: checks and broadcasts the operands, and dispatches the op.
+// Runs an op on tensors, unrecorded: checks and broadcasts the operands, and dispatches the op.
 #pragma once
 #include <core/autograd/rule.hpp>
 #include <core/runtime/dispatch/dispatch.hpp>
@@ -20,13 +20,13 @@ Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dty
 [[gnu::always_inline]] inline bool is_together(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && &device_of(a) == &device_of(b) && dtype_of(a) == dtype_of(b);
 }
-// f of operands converted to their common dtype. Throws Error if one is undefined or the devices differ. what: the
+// f of operands converted to their common dtype. Throws Error if an operand is undefined or the devices differ. what: the
 // function's name.
 using BinaryFunction = Tensor (*)(const Tensor& a, const Tensor& b);
 Tensor promoted(const char* what, const Tensor& a, const Tensor& b, BinaryFunction f);
-// x in the dtype of an op on x and a number; x itself if it has that dtype.
+// x in the dtype of an op on x and a number; x itself if it has the dtype already.
 Tensor promoted(const Tensor& x, Number beside);
-// x in the dtype of functions with floating results; x itself if it has that dtype.
+// x in the dtype of functions with floating results; x itself if it has the dtype already.
 Tensor promoted_to_floating(const Tensor& x);
 
 [[gnu::always_inline]] inline void require(Op op, const Tensor& x) {
@@ -39,7 +39,7 @@ Tensor promoted_to_floating(const Tensor& x);
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]]
     throw_not_together(op, a, b);
 }
-// The same for functions that are not ops. The caller knows that both tensors are defined.
+// The same for functions composed of ops. The caller guarantees that both tensors are defined.
 inline void require_together(const char* what, const Tensor& a, const Tensor& b) {
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]]
     throw_not_together(what, a, b);
@@ -83,7 +83,7 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
 Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype);
 Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype);
 
-// Whether a gradient may use its fused kernel, which cannot be differentiated again.
+// Whether a gradient may use its fused kernel: a fused kernel cannot be differentiated again.
 inline bool may_fuse() { return !recording(); }
 inline void count_decomposition(const Tensor& x) { plugrad::count_decomposition(device_of(x)); }
 

@@ -19,7 +19,7 @@ namespace plugrad {
 namespace {
 constexpr const char* kGridSample = "grid_sample";
 
-// --- Places along one axis, as elements of x count: element i is at i.
+// --- Places along an axis, in elements of x: element i is at i.
 
 struct Axis {
   int64_t extent;
@@ -49,13 +49,13 @@ Tensor mirrored(const Tensor& place, const Axis& axis) {
   return add(minimum(rest, sub(period, rest)), low);
 }
 
-// The place in x where a place beyond it takes its element from.
+// The place in x for a place that may lie beyond x.
 Tensor padded_place(const Tensor& place, const Axis& axis) {
   if (axis.padding == GridPadding::zeros) return place;
   return clipped(axis.padding == GridPadding::border ? place : mirrored(place, axis), axis.extent);
 }
 
-// Far places, infinite ones and NaN become one that is outside x and that integers hold.
+// Far places, infinite places and NaN become a place outside x that integers hold.
 Tensor bounded(const Tensor& place, const Axis& axis) {
   constexpr double kFar = 100;
   if (axis.padding != GridPadding::zeros) return place;
@@ -83,7 +83,7 @@ std::vector<Tap> nearest_taps(const Tensor& coordinate, const Axis& axis) {
 std::vector<Tap> linear_taps(const Tensor& coordinate, const Axis& axis) {
   const Tensor place = bounded(padded_place(place_of(coordinate, axis), axis), axis);
   const Tensor low = floor(place.detach()), high = add(low, 1);
-  // At the end of x the upper element has weight 0, and another one may be read in its place.
+  // At the end of x the upper element has weight 0, and any element may be read in its place.
   const bool reads = axis.padding == GridPadding::zeros;
   return {tap_at(low, sub(high, place), axis), tap_at(reads ? high : minimum(high, axis.extent - 1), sub(place, low), axis)};
 }
@@ -107,7 +107,7 @@ std::vector<Tap> taps_of(const Tensor& coordinate, const Axis& axis, Resampling 
   return mode == Resampling::bicubic ? cubic_taps(coordinate, axis) : linear_taps(coordinate, axis);
 }
 
-// Two taps of different axes as one: the second axis has `extent` elements.
+// Joins two taps of different axes: the second axis has `extent` elements.
 Tap joined(const Tap& a, const Tap& b, int64_t extent) {
   const Tensor weight = a.weight.defined() ? mul(a.weight, b.weight) : Tensor();
   return {add(mul(a.position, extent), b.position), a.inside.defined() ? logical_and(a.inside, b.inside) : Tensor(), weight};
@@ -129,7 +129,7 @@ void require_fitting(const Tensor& x, const Tensor& grid, Resampling mode) {
     refuse(kGridSample, "grid_sample does not have this mode: give bilinear, nearest or bicubic");
 }
 
-// The taps of all axes, the last of which is the grid's first coordinate, with positions in x's flattened spatial axes.
+// The taps of all axes, with positions in x's flattened spatial axes. The last axis is the grid's first coordinate.
 std::vector<Tap> all_taps(const Tensor& x, const Tensor& grid, Resampling mode, GridPadding padding, bool align_corners) {
   const int axes = x.rank() - 2;
   const Shape row = {x.size(0), 1, grid.count() / std::max<int64_t>(x.size(0) * axes, 1)};

@@ -15,8 +15,8 @@
 
 namespace plugrad {
 namespace {
-// Joins each element with the one `step` before it, for step = 1, 2, 4, ... (Hillis and Steele, "Data parallel algorithms",
-// 1986).
+// Joins each element with the element `step` before it, for step = 1, 2, 4, ... (Hillis and Steele, "Data parallel
+// algorithms", 1986).
 Tensor scan(const Tensor& x, int axis, Tensor (*join)(const Tensor&, const Tensor&)) {
   Tensor y = x;
   const int64_t n = x.size(axis);
@@ -34,7 +34,7 @@ DType summed_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() 
 
 Tensor reversed(const Tensor& x, int axis) { return slice(x, axis, -1, -x.size(axis) - 1, -1); }
 
-// The sums of the elements up to each one, or from each one on.
+// The sums of the elements up to each element, or from each element on.
 struct Sums {
   int axis;
   bool reverse;
@@ -75,7 +75,7 @@ Tensor cumprod(const Tensor& x, int axis) {
     return in_f32(cumprod, x, axis);
   const int along = scanned_axis("cumprod", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
-  // A product of halves may be one although a part of it is infinite.
+  // A product of halves may fit a half although a part of it is infinite.
   const DType dtype = summed_dtype(x);
   const Tensor products = cast(scan(cast(x, accumulator_of(dtype)), along, mul), dtype);
   return products.is_same(x) ? clone(x) : products;

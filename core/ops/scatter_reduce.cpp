@@ -15,7 +15,7 @@
 
 namespace plugrad {
 namespace {
-// How often an index names each element of the part, in the dtype of positions.
+// The number of times an index names each element of the part, in the dtype of positions.
 Tensor times_named(const Tensor& part, int axis, const Tensor& index) {
   const DType dtype = position_dtype(part, std::max(part.count(), index.count()));
   return scatter_add(zeros(part.shape(), dtype, part.device()), axis, index, ones(index.shape(), dtype, part.device()));
@@ -36,7 +36,7 @@ Tensor summed(const ScatterTarget& target, const Tensor& source, bool mean, bool
   return quotient(sums, include_self ? add(times, 1) : maximum(times, 1));
 }
 
-// --- Other reductions: the elements for one place are sorted next to each other, and joined by doubling distances.
+// --- Further reductions: the elements for a place are sorted next to each other, and joined by doubling distances.
 
 using Join = Tensor (*)(const Tensor&, const Tensor&);
 
@@ -65,7 +65,7 @@ Tensor joined(const ScatterTarget& target, const Tensor& source, Join join, bool
   return where(groups.written, include_self ? join(target.part, groups.joined) : groups.joined, target.part);
 }
 
-// --- Extremes. All elements that equal the result share its gradient equally.
+// --- Extremes. All elements equal to the result share its gradient equally.
 
 struct Extremes {
   Tensor index;

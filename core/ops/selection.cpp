@@ -24,14 +24,14 @@ void require_index(const char* name, const Tensor& x, const Tensor& index) {
   if (x.device() != index.device()) throw_not_together(name, x, index);
 }
 
-// The same as a key along one axis.
+// Returns index as a key along an axis.
 Indices key_along(int axis, const Tensor& index) {
   Indices key(static_cast<size_t>(axis), Slice{});
   key.push_back(index);
   return key;
 }
 
-// Operands of a function on an axis and a list of its elements. A tensor of rank 0 counts as one of rank 1.
+// Operands of a function on an axis and a list of its elements. A tensor of rank 0 counts as a tensor of rank 1.
 struct Listed {
   Tensor x;
   int axis;
@@ -47,7 +47,7 @@ Listed listed(const char* name, const Tensor& x, int axis, const Tensor& index) 
   return {whole, at, indices_from_start(name, raveled(index), whole.size(at))};
 }
 
-// source in the shape of what the list chooses.
+// source in the shape of the listed elements.
 Tensor fitting_source(const char* name, const Listed& at, const Tensor& x, const Tensor& source) {
   require_defined(source, name);
   require_together(name, x, source);
@@ -60,14 +60,14 @@ Tensor fitting_source(const char* name, const Listed& at, const Tensor& x, const
   return given;
 }
 
-// A tensor of rank 1 along an axis, expanded to the other extents of x.
+// The index along the axis, expanded to the remaining extents of x.
 Tensor spread(const Listed& at) {
   Shape along(std::vector<int64_t>(static_cast<size_t>(at.x.rank()), 1)), shape = at.x.shape();
   along[static_cast<size_t>(at.axis)] = shape[static_cast<size_t>(at.axis)] = at.index.count();
   return expand(reshape(at.index, along), shape);
 }
 
-// Shapes that are equal along the axis and broadcast to each other elsewhere.
+// The broadcast shape of a and b, with the extent `along` at the axis.
 Shape common_extents(const char* name, const Tensor& a, const Tensor& b, int axis, int64_t along) {
   if (a.rank() != b.rank())
     refuse(name, "x has shape " + a.shape().text() + " and indices " + b.shape().text() + ": the ranks must be equal");

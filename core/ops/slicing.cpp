@@ -25,7 +25,7 @@ Tensor place(const Tensor& x, const Shape& whole, const Part& where) {
 }
 
 namespace {
-// Adds x to a part of the sum. Several slices of one tensor then cost one tensor of its size, not one each.
+// Adds x to a part of the sum. The gradients of several slices of a tensor then share a single tensor of its size.
 bool add_to_part(const Tensor& sum, const Tensor& x, const Part& where) {
   if (&device_of(sum) != &device_of(x) || dtype_of(sum) != dtype_of(x)) return false;
   plugrad_view part = sliced(view_of(sum), where);

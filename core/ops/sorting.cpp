@@ -19,7 +19,7 @@
 
 namespace plugrad {
 namespace {
-// A line of one element has the order of a number.
+// A line of 1 element has the order of a number.
 int line_axis(const char* name, const Tensor& x, int axis) {
   require_defined(x, name);
   return normal_axis(axis, std::max(1, x.rank()), name);
@@ -31,14 +31,15 @@ void require_elements(const char* name, const Tensor& x, int axis) {
     refuse(name, "axis " + std::to_string(axis) + " of " + x.shape().text() + " has no elements: give one or more");
 }
 
-// What x has at the positions along the axis, in place of that axis; shape: that of x as it was given.
+// x's elements at the positions along the axis, and the positions. They have no such axis unless keepdim is set and `given`,
+// the caller's x, has axes.
 ValuesIndices chosen(const Tensor& x, int axis, const Tensor& indices, const Tensor& given, bool keepdim) {
   const ValuesIndices kept{gather(x, axis, indices), indices};
   if (given.rank() && keepdim) return kept;
   return {squeeze(kept.values, {axis}), squeeze(kept.indices, {axis})};
 }
 
-// The first `count` of the sorted positions, if the device has a kernel that finds them; else an undefined tensor.
+// The first `count` of the sorted positions, or an undefined tensor if the device has no kernel for them.
 Tensor native_first(const Tensor& x, int axis, bool descending, int64_t count) {
   Shape shape = x.shape();
   shape[static_cast<size_t>(axis)] = count;
@@ -47,7 +48,7 @@ Tensor native_first(const Tensor& x, int axis, bool descending, int64_t count) {
   return !out.count() || try_run(Op::TOPK, {out}, {x}, attributes) ? out : Tensor();
 }
 
-// The part of the sorted positions, as a copy. A small one is found without sorting the rest.
+// The part of the sorted positions, as a copy. A small part is found without sorting the rest.
 Tensor part_of_order(const Tensor& x, int axis, bool descending, int64_t start, int64_t end) {
   constexpr int64_t kMuchSmaller = 4;
   if (kMuchSmaller * end <= x.size(axis)) {
@@ -122,10 +123,10 @@ ValuesIndices min_with_indices(const Tensor& x, int axis, bool keepdim) {
 // --- Medians and modes.
 
 namespace {
-// How many elements of each line are NaN.
+// The number of NaNs in each line.
 Tensor count_of_nan(const Tensor& x, int axis) { return sum(isnan(x), {axis}, true); }
 
-// The position of the median along the axis, which has elements.
+// The position of the median along the axis. The axis has elements.
 Tensor median_index(const Tensor& x, int axis, bool ignores_nan) {
   const NoGrad unrecorded;
   const int64_t n = x.size(axis);

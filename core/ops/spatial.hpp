@@ -1,4 +1,4 @@
-// Arguments and constants of functions of spatial axes, which are the last axes: one number for each of them.
+// Arguments and constants of functions of spatial axes, the last axes: a number for each axis.
 #pragma once
 #include <core/ops/argument.hpp>
 #include <core/ops/window.hpp>
@@ -11,7 +11,7 @@
 
 namespace plugrad {
 
-// The numbers, one for each axis; one number serves all axes. None may be below `least`.
+// The numbers for the axes; a single number is repeated for all axes. Refuses numbers below `least`.
 inline Shape per_axis(const char* name, const char* role, const Shape& numbers, int axes, int64_t least) {
   Shape all = numbers;
   while (numbers.rank() == 1 && all.rank() < axes) all.push_back(numbers[0]);
@@ -34,7 +34,7 @@ inline Tensor padded_axes(const Tensor& x, const Shape& padding, Number value) {
   return any ? pad(x, pads, value) : x;
 }
 
-// Throws Error (invalid) if count * each numbers are too many to compute one by one within a second.
+// Throws Error (invalid) if count * each numbers are too many to compute in turn within a second.
 inline void require_table(const char* name, int64_t each, int64_t count) {
   constexpr int64_t kMost = 1 << 26;
   if (Extent(each) * count > kMost)
@@ -42,7 +42,7 @@ inline void require_table(const char* name, int64_t each, int64_t count) {
                      " elements: expected at most " + std::to_string(kMost));
 }
 
-// Numbers on x's device, in f64 if x has that dtype, else in f32.
+// Numbers on x's device, in f64 if x is f64, else in f32.
 inline Tensor constant(const std::vector<double>& numbers, const Shape& shape, const Tensor& x) {
   const observe::ConstantUploads constant;
   if (x.dtype() == DType::f64) return Tensor::from(numbers, shape, x.device());

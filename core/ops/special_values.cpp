@@ -78,7 +78,7 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
   require_defined(x, "logit");
   const Tensor wide = at_least_f32(promoted_to_floating(x));
   const Tensor limited = eps ? where(lt(wide, *eps), *eps, where(gt(wide, 1 - *eps), 1 - *eps, wide)) : wide;
-  // Not the logarithm of the quotient, whose gradient at 0 and 1 is NaN.
+  // Not the logarithm of the quotient: its gradient at 0 and 1 is NaN.
   return cast(sub(log(limited), log(sub(1, limited))), floating_type(x.dtype()));
 }
 

@@ -1,4 +1,4 @@
-// Orthogonal factors of matrices: QR, eigenvectors, singular vectors; and what follows from singular values.
+// Orthogonal factors of matrices: QR, eigenvectors, singular vectors; and functions of singular values.
 #include <core/ops/argument.hpp>
 #include <core/ops/factors.hpp>
 #include <core/ops/packing.hpp>
@@ -20,7 +20,7 @@ namespace {
 Tensor as_row(const Tensor& x) { return unsqueeze(x, -2); }
 Tensor as_column(const Tensor& x) { return unsqueeze(x, -1); }
 
-// a / b, but 0 where both are 0: no gradient reaches that place. The operands broadcast.
+// a / b, but 0 where both are 0: no gradient reaches such a place. The operands broadcast.
 Tensor quotient(const Tensor& a, const Tensor& b) {
   Tensor none;
   {
@@ -39,7 +39,7 @@ Tensor qr_gradient(const Tensor& to_q, const Tensor& to_r, const Tensor& q, cons
   return transpose(solve_triangular(r, transpose(add(to_q, matmul(q, symmetric))), true));
 }
 
-// The columns of a behind the first m are q times those of r.
+// The columns of a behind the first m are q times the same columns of r.
 Tensor wide_qr_gradient(const Tensor& to_q, const Tensor& to_r, const Tensor& q, const Tensor& r) {
   const int64_t m = r.size(-2);
   const Tensor behind = rest(to_r, -1, m);
@@ -168,7 +168,7 @@ Tensor bound_of(const Tensor& s, const Tensor& a, std::optional<double> atol, st
   return maximum(mul(max(s, {-1}, true), rtol.value_or(usual)), atol.value_or(0));
 }
 
-// 1 / s, but 0 for those that count as 0.
+// 1 / s, but 0 for values that count as 0.
 Tensor inverse_values(const Tensor& s, const Tensor& a, std::optional<double> atol, std::optional<double> rtol) {
   if (!s.size(-1)) return s;
   const Tensor counts = gt(s, bound_of(s, a, atol, rtol));

@@ -60,7 +60,7 @@ Tensor argmin(const Tensor& x, const Shape& axes, bool keepdim) {
 // --- Products.
 
 namespace {
-// Multiplies the last axis by halves. The gradient of each product is right at zeros, so that of all is.
+// Multiplies the last axis by halves. The gradient of each product is right at zeros; so is the gradient of all products.
 Tensor product_of_last(Tensor x) {
   while (x.size(-1) > 1) {
     const int64_t half = x.size(-1) / 2;
@@ -75,7 +75,7 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
   if (autocasting()) [[unlikely]]
     return in_f32(prod, x, axes, keepdim);
   require_defined(x, "prod");
-  // A product of halves may be one although a part of it is infinite.
+  // A product of halves may fit a half although a part of it is infinite.
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::i64;
   const Tensor numbers = cast(x, accumulator_of(dtype));
   const Shape over = normal_axes(axes, x.rank(), "prod");

@@ -1,4 +1,4 @@
-// Views by strides, whose elements may be shared.
+// Views by strides. Their elements may be shared.
 #include <plugrad/ops/views.hpp>
 
 #include <core/ops/argument.hpp>
@@ -16,7 +16,7 @@ struct Strided {
   int64_t offset;
 };
 
-// Where the view's elements lie among x's, row-major.
+// The positions of the view's elements among x's, row-major.
 Tensor positions_of(const Strided& view, Device device) {
   Tensor all = scalar(view.offset, DType::i64, device);
   for (size_t i = 0; i < view.size.size(); ++i)

@@ -7,7 +7,7 @@ namespace plugrad {
 namespace {
 constexpr double kSharpness = -0.75, kSmoothSharpness = -0.5;  // of cubes
 
-// The cube that a neighbour at this distance is weighted by.
+// The weight of a neighbour at this distance, by a cube.
 double cubic_weight(double distance, double a) {
   const double t = std::abs(distance);
   if (t < 1) return ((a + 2) * t - (a + 3)) * t * t + 1;

@@ -18,7 +18,7 @@ namespace {
 // --- Compositions, for devices without these ops. The polynomials are minimax fits.
 
 // pi / 2 in three parts; the products of the first two with a whole number below 2^13 (f64: 2^20) are exact. The parts are
-// those of S. Moshier's Cephes and of fdlibm.
+// from S. Moshier's Cephes and from fdlibm.
 using Parts = std::array<double, 3>;
 constexpr Parts kSinglePrecision{1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8};
 constexpr Parts kDoublePrecision{1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21};
@@ -29,7 +29,7 @@ Tensor without_quarters(Tensor x, const Tensor& quarters) {
   return x;
 }
 
-// The sine of x + shift pi / 2. A second reduction keeps results of huge arguments, which are not exact, within [-1, 1].
+// The sine of x + shift pi / 2. A second reduction keeps the inexact results of huge arguments within [-1, 1].
 Tensor composed_sine(const Tensor& x, int shift) {
   static constexpr double kSine[] = {1,
                                      -0.16666666666666627706,
@@ -88,7 +88,7 @@ Tensor widely(const Tensor& x, Tensor (*formula)(const Tensor&)) {
 // Where x is negative or -0.
 Tensor is_negative(const Tensor& x) { return lt(where(eq(x, 0), div(1, x), x), 0); }
 
-constexpr double kLarge = 20;  // from here on e^-x is no part of e^x + e^-x
+constexpr double kLarge = 20;  // from here on e^-x does not change e^x + e^-x
 constexpr double kHuge = 1e9;  // from here on x^2 + 1 is x^2
 
 // e^x / 2 without overflow before the result does.
@@ -189,7 +189,7 @@ Tensor angle(const Tensor& y, const Tensor& x) {
 }  // namespace
 
 namespace {
-// of / (x^2 + y^2) without squares that overflow or vanish; 0 where the quotient has no limit, and far away.
+// of / (x^2 + y^2) without overflow or underflow of squares; 0 where the quotient has no limit, and far away.
 Tensor over_square(const Tensor& of, const Tensor& y, const Tensor& x) {
   const Tensor size = maximum(abs(y.detach()), abs(x.detach()));
   const Tensor is_outside = logical_or(eq(size, 0), eq(size, kInfinity)), unit = where(is_outside, 1, size);
@@ -198,7 +198,7 @@ Tensor over_square(const Tensor& of, const Tensor& y, const Tensor& x) {
 }
 }  // namespace
 
-// The derivatives at (0, 0) are 0, as those of abs are.
+// The derivatives at (0, 0) are 0, as for abs.
 Tensor atan2(const Tensor& y, const Tensor& x) {
   static constexpr auto kRule =
       rule("atan2", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {

@@ -25,7 +25,7 @@ void require_like(const char* what, const Tensor& param, const Tensor& other, co
                                  ": shape, dtype and device must be equal");
 }
 
-// 1 - beta^number. The parameters of an optimiser ask for the same one after the other.
+// 1 - beta^number. It is kept, because successive parameters of an optimiser need the same value.
 struct Correction {
   double beta = std::nan(""), value = 0;
   int64_t number = 0;
@@ -55,7 +55,7 @@ void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, cons
   param.add_(div(div(m, c1), add(sqrt(div(v, c2)), s.epsilon)), -s.rate);
 }
 
-// How to compute a step of other ops, should the device decline it.
+// A step composed of simpler ops. It runs if the device declines the step's op.
 struct Composition {
   Op op;
   Tensor param, first, second, grad;  // first, second: the velocity, or the moments
@@ -81,14 +81,14 @@ struct Updates::Pending {
     std::vector<Composition> all = std::exchange(compositions, {});
     for (const size_t each : ops.run()) all[each].run();
   }
-  // Called before something uses these tensors at once.
+  // Runs the pending ops if they use these tensors. Call it before an immediate use of the tensors.
   void run_before(std::initializer_list<const Tensor*> used) {
     if (std::ranges::any_of(used, [&](const Tensor* x) { return x->defined() && ops.use(*storage_of(*x)); })) run();
   }
 };
 
 namespace {
-// Keeps a step or runs it, by its op or as the composition that `other` returns.
+// Keeps a step or runs it, by its op or as the composition returned by `other`.
 template <size_t kOutputs, size_t kInputs, class Other>
 void update(Updates::Pending* pending, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
             Attributes attributes, const Other& other) {
@@ -100,7 +100,7 @@ void update(Updates::Pending* pending, Op op, const Operand (&outputs)[kOutputs]
   if (!try_run(op, outputs, inputs, attributes)) other().run();
 }
 
-// Whether a compiled step makes fusions of a gradient's ops, but not of the update that follows.
+// Whether a compiled step makes fusions of a gradient's ops, but not of the update after them.
 bool programs_end_before_updates(const Tensor& param) {
   const plugrad_fusions* const offered = fusions_of(device_of(param));
   return offered && !(offered->contents & PLUGRAD_FUSION_UPDATES);

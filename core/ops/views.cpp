@@ -16,7 +16,7 @@ namespace plugrad {
 namespace {
 constexpr auto kReshaped = gradient<kShape>([](const Tensor& grad, const Shape& shape) { return reshape(grad, shape); });
 
-// Another view of x, with its layout derived.
+// A new view of x, with its layout derived.
 Tensor viewed(const Tensor& x, plugrad_view v) {
   set_layout(v, device_of(x).info.alignment);
   return with_view(x, v);
@@ -39,7 +39,8 @@ Shape resolved(const Tensor& x, Shape shape) {
   return shape;
 }
 
-// Strides for a new shape over the same elements, or null if none exist. Axes contiguous with each other count as one.
+// Strides for a new shape over the same elements, or null if none exist. Axes contiguous with each other count as a single
+// axis.
 std::optional<Shape> reshaped_strides(const plugrad_view& v, const Shape& shape) {
   Shape strides = shape;
   int from = v.rank - 1;
@@ -127,7 +128,7 @@ Tensor transpose(const Tensor& x, int axis0, int axis1) {
 // --- Parts.
 
 namespace {
-// What Python's slice(start, end, step).indices(extent) selects along this axis.
+// The elements of Python's slice(start, end, step).indices(extent) along this axis.
 Part python_range(int axis, int64_t extent, int64_t start, int64_t end, int64_t step) {
   const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
   const auto inside = [&](int64_t i) { return std::clamp(i < 0 ? i + extent : i, low, high); };
@@ -273,7 +274,7 @@ Tensor contiguous(const Tensor& x) {
 // --- Joining.
 
 namespace {
-// All tensors in the dtype that they have in common.
+// All tensors in their common dtype.
 std::vector<Tensor> of_one_dtype(const std::vector<Tensor>& tensors) {
   DType common = tensors.front().dtype();
   for (const Tensor& each : tensors) common = promote_types(common, each.dtype());
@@ -291,7 +292,7 @@ void require_alike(const Tensor& first, const Tensor& other, int axis) {
                       std::to_string(axis));
 }
 
-// As in PyTorch, tensors of shape (0) fit beside all others.
+// As in PyTorch, tensors of shape (0) fit beside all tensors.
 std::vector<Tensor> without_placeholders(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> kept;
   for (const Tensor& each : tensors)
@@ -299,7 +300,7 @@ std::vector<Tensor> without_placeholders(const std::vector<Tensor>& tensors) {
   return kept;
 }
 
-// Where each operand of cat begins in its result.
+// The start of each operand of cat in the result.
 struct Seams {
   int axis;
   std::vector<int64_t> starts;  // and the end

@@ -1,4 +1,4 @@
-// Formulas of one tensor whose steps would lose digits in halves.
+// Formulas of a tensor with steps that would lose digits in halves.
 #pragma once
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>

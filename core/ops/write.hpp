@@ -1,4 +1,4 @@
-// What functions share that write in place.
+// Helpers shared by functions that write in place.
 #pragma once
 #include <core/autograd/node.hpp>
 #include <plugrad/tensor/tensor.hpp>
@@ -12,8 +12,8 @@ Tensor fitting(const Tensor& x, const Tensor& source);
 inline bool is_recorded(const Tensor& x, const Tensor* source) {
   return recording() && is_floating(dtype_of(x)) && (x.impl().node || (source && source->impl().node));
 }
-// Throws Error (invalid) if more than `handles` tensors share x's memory: a recorded write would reach the others
-// unrecorded.
+// Throws Error (invalid) if more than `handles` tensors share x's memory: a recorded write would change the remaining
+// tensors unrecorded.
 void require_unshared(const Tensor& x, const char* what, uint32_t handles = 1);
 
 }  // namespace plugrad

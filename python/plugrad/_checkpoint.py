@@ -1,4 +1,4 @@
-"""Values that are computed again in the backward pass."""
+"""Recomputation of values in the backward pass."""
 
 import weakref
 from collections.abc import Callable
@@ -14,12 +14,12 @@ class _Result:
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
                preserve_rng_state: bool = True, **kwargs: Any) -> Any:
-    """Returns function(*args, **kwargs). The ops inside keep no values for the backward pass, which calls the function once
-    more to get them: that saves memory and costs time.
+    """Returns function(*args, **kwargs). The ops inside keep no values for the backward pass; the pass calls the function
+    again to compute them. This saves memory and costs time.
 
-    Gradients reach the arguments and all that the function refers to, such as parameters. Checkpoints nest. The function
-    must do the same each time: the pass raises ValueError if it then records other ops, or if a leaf that it uses or an
-    argument was written in place since. Effects of the function happen twice.
+    Gradients reach the arguments and all tensors that the function refers to, such as parameters. Checkpoints nest. The
+    function must do the same each time: the pass raises ValueError if the second call records different ops, or if a used
+    leaf or an argument was written in place since. Effects of the function happen twice.
 
     preserve_rng_state: the second call draws the same random numbers, for example in dropout. use_reentrant has no effect;
     PyTorch's programs pass it.

@@ -12,7 +12,7 @@ __all__ = ["default_collate", "default_convert"]
 
 
 def _is_array(x: Any) -> bool:
-    """Whether x is an array or a number of NumPy, which someone has imported then."""
+    """Whether x is an array or a number of NumPy. Does not import NumPy: such an x exists only after its import."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(x, numpy.ndarray | numpy.generic)
 
@@ -42,7 +42,8 @@ def _of_sequences(samples: Sequence[Any]) -> Any:
 
 
 def _like(sequence: Any, parts: list[Any]) -> Any:
-    """The parts as a sequence of the same type; a list for tuples, as in PyTorch, and for types that take no list."""
+    """The parts as a sequence of the same type; a list for tuples, as in PyTorch, and for types without a constructor from a
+    list."""
     if isinstance(sequence, tuple | range):
         return parts
     try:
@@ -57,7 +58,7 @@ def _of_mappings(samples: Sequence[Any]) -> Any:
 
 
 def _mapping_like(mapping: Any, parts: dict[Any, Any]) -> Any:
-    """The parts in a mapping of the same type, or in a dict for types that cannot be made of one."""
+    """The parts in a mapping of the same type, or in a dict if the type cannot be made of a dict."""
     try:
         if not isinstance(mapping, MutableMapping):
             return type(mapping)(parts)
@@ -69,7 +70,7 @@ def _mapping_like(mapping: Any, parts: dict[Any, Any]) -> Any:
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
-    """Makes a batch of samples: the structure of one sample, with tensors in the place of what it holds.
+    """Makes a batch of samples: the structure of a sample, with tensors in the place of its values.
 
     Tensors and arrays are stacked, with gradients for tensors; ints become i64, floats f64, bools bool; texts and bytes
     stay as they are. Tuples and lists become lists, named tuples and mappings keep their type. Raises RuntimeError for

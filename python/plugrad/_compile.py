@@ -1,4 +1,4 @@
-"""Functions that are recorded once and then replayed: training steps and forward passes."""
+"""Functions recorded once and then replayed: training steps and forward passes."""
 
 import copy
 import functools
@@ -17,11 +17,11 @@ _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...)
                     _plugrad.Device])
 _CHANGING = bytearray, memoryview, MutableSequence, MutableMapping, MutableSet
 _DEPTH = 4            # of lists and dicts in an attribute
-_ANYTHING_ELSE = 64  # objects that a function keeps, so that no other object gets their identity
+_ANYTHING_ELSE = 64  # objects kept alive by a function: no new object gets the identity of a kept object
 
 
 class CompileFigures(NamedTuple):
-    """The calls that recorded, replayed, and just called the function."""
+    """Numbers of calls: recordings, replays, and plain calls of the function."""
 
     recorded: int
     replayed: int
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 
 def _taken_apart(value: Any, tensors: list[Tensor], others: Callable[[Any], Any]) -> Any:
-    """Moves the tensors in nested lists, tuples and dicts to a list. others: what to put in place of all other values."""
+    """Moves the tensors in nested lists, tuples and dicts to a list; others(value) replaces each other value."""
     if isinstance(value, Tensor):
         tensors.append(value)
         return _Place(len(tensors) - 1)
@@ -53,7 +53,7 @@ def _several(slots: Any) -> Iterable[str]:
 
 
 def _with_items(like: dict[Any, Any], items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A dict of the same class, such as OrderedDict or defaultdict, with other items."""
+    """A dict of the same class, such as OrderedDict or defaultdict, with these items."""
     if type(like) is dict:
         return dict(items)
     made = copy.copy(like)
@@ -75,17 +75,17 @@ def _put_together(form: Any, tensors: Any) -> Any:
 
 
 class Compiled(_plugrad._CompiledStep):
-    """A function that `compile` returned."""
+    """A function returned by `compile`."""
 
-    # The base class has __call__, which asks _run, _call and _results for what is not its own.
+    # The base class has __call__, and calls _run, _call and _results.
 
     def __init__(self, function: Callable[..., Any], name: str, entries: int, fuse: bool) -> None:
         super().__init__(name, entries, fuse)
         functools.update_wrapper(self, function)
         self._function, self._name, self._options = function, name, (name, entries, fuse)
-        self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
+        self._forms: list[Any] = [_Place(0)]  # forms of results; form 0 is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
-        self._objects: dict[int, Any] = {}    # those in keys
+        self._objects: dict[int, Any] = {}    # the objects in keys
         self._names: dict[type, tuple[frozenset[str], tuple[str, ...]]] = {}  # the attributes and slots in keys
 
     def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
@@ -112,8 +112,8 @@ class Compiled(_plugrad._CompiledStep):
         return self._results(*self._replayed(tensors, self._text(form), run))
 
     def _require_none_added(self, arguments: Any, given: tuple[Tensor, ...]) -> None:
-        """The function gets copies of the lists and dicts among its arguments, and replays put nothing into those of the
-        caller. Raises ValueError if the function put a tensor into one."""
+        """The function gets copies of the lists and dicts among its arguments, and replays put nothing into the caller's
+        lists and dicts. Raises ValueError if the function put a tensor into a copy."""
         found: list[Tensor] = []
         _taken_apart(arguments, found, lambda value: value)
         known = {id(each) for each in given}
@@ -125,11 +125,11 @@ class Compiled(_plugrad._CompiledStep):
         return _put_together(self._forms[number], tensors)
 
     def __copy__(self) -> "Compiled":
-        """Itself, as of a function."""
+        """Returns itself, as copy.copy does for a function."""
         return self
 
     def __deepcopy__(self, memo: Any) -> "Compiled":
-        """Itself, as of a function; of a method or a module that is copied, another one."""
+        """Returns itself for a plain function, and a new Compiled for a method or a module, whose copy is a new object."""
         function = copy.deepcopy(self._function, memo)
         return self if function is self._function else Compiled(function, *self._options)
 
@@ -155,7 +155,7 @@ class Compiled(_plugrad._CompiledStep):
         return value
 
     def _text(self, value: Any) -> str:
-        """What a call depends on besides tensors, as text."""
+        """Returns the values of a call, with places instead of tensors, as text."""
         if isinstance(value, _Place):
             return f"T{value.at}"
         if isinstance(value, list | tuple):
@@ -170,7 +170,7 @@ class Compiled(_plugrad._CompiledStep):
         return f"{self._class(value)} at {id(value)}{self._attributes(value)}"
 
     def _attributes(self, value: Any) -> str:
-        """The numbers, text and so on among those of an object's attributes that the function may read, as text."""
+        """Returns the numbers, text and so on among the object's attributes that the function may read, as text."""
         if isinstance(value, MethodType):
             value = value.__self__
         kind = type(value)
@@ -184,7 +184,7 @@ class Compiled(_plugrad._CompiledStep):
         return "{" + ",".join(f"{name}:{self._plain(each)}" for name, each in found) + "}"
 
     def _plain(self, value: Any, depth: int = 0) -> str:
-        """The text of a plain value, or of those in lists, tuples and dicts; empty for other objects."""
+        """Returns the text of a plain value, or of the plain values in lists, tuples and dicts; "" for other objects."""
         if type(value) in _PLAIN:
             return self._text(value)
         if depth == _DEPTH or not isinstance(value, list | tuple | dict):
@@ -201,12 +201,12 @@ class Compiled(_plugrad._CompiledStep):
         return f"{kind.__qualname__} {id(kind)}"
 
     def clear(self) -> None:
-        """Forgets all recordings: for a function that has come to depend on other things."""
+        """Drops all recordings. Call it when something has changed on which the function depends."""
         self._clear()
         self._objects.clear()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the one recording as a file, with its weights; `load_model`, C++'s `plugrad::load_model` and the
+        """Writes the only recording as a file, with its weights; `load_model`, C++'s `plugrad::load_model` and the
         command `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode
         under `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else:
         several recordings, gradients, random numbers, optimisers, writes to older tensors, and ops of one device alone."""
@@ -217,7 +217,7 @@ class Compiled(_plugrad._CompiledStep):
         return str(self._explain())
 
     def figures(self) -> CompileFigures:
-        """How many calls recorded, replayed, and just called the function."""
+        """Returns the numbers of recordings, of replays, and of plain calls of the function."""
         return CompileFigures(*self._figures())
 
 
@@ -229,9 +229,9 @@ def compile(function: None = None, *, name: str | None = None,  # noqa: A001
             entries: int = 8, fuse: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(function: Callable[..., Any] | None = None, *, name: str | None = None,  # noqa: A001
             entries: int = 8, fuse: bool = True) -> Any:
-    """Returns a function that does what `function` does, with the same bits, but calls it only the first time: then it
-    records the kernels that run, and later calls replay them, without Python and with all temporary memory in one planned
-    block. The function may be a forward pass, or a whole training step:
+    """Returns a function with the same results as `function`, bit for bit. Its first call runs `function` and records the
+    kernels; later calls replay the kernels, without Python and with all temporary memory in one planned block. The function
+    may be a forward pass, or a whole training step:
 
     >>> @plugrad.compile
     ... def step(x, y):
@@ -242,25 +242,25 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     ...     return loss
 
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
-    training modules) and the same other values: numbers and text by value, other objects by class, identity and the
-    numbers and text among those attributes that the function reads. Sets and other containers than lists, tuples and
-    dicts raise ValueError. For other values it records anew, up to `entries` times; beyond that the function is called,
-    after one warning. Tensors may lie in lists, tuples and dicts, also in results.
+    training modules) and the same values besides tensors: numbers and text by value, objects by class, identity and the
+    numbers and text among the attributes that the function reads. Sets and other mutable containers, except lists and
+    dicts, raise ValueError. New values make a new recording, up to `entries` recordings; beyond this number the function is
+    called, after one warning. Tensors may lie in lists, tuples and dicts, also in results.
 
-    Tensors that the function refers to, such as parameters, are part of the recording, which follows what they contain. So
-    are the gradients that it reads and stores, the random numbers it draws, and the options and counters of optimisers.
+    Tensors that the function refers to, such as parameters, are part of the recording, and a replay reads their current
+    elements. So are the gradients it reads and stores, the random numbers it draws, and options and counters of optimisers.
 
     Results have no graph: call backward() inside. The function must not:
 
     - read the elements of a tensor (item, print, numpy), copy data from the host or to another device: ValueError;
-    - depend on, or change, other things than tensors: a replay repeats no other effects;
-    - keep tensors that it makes, except gradients: it is then called each time, after one warning.
+    - depend on, or change, anything except tensors: a replay repeats only the effects on tensors;
+    - keep its new tensors, except gradients: it is then called each time, after one warning.
 
-    Calls that follow each other run as one kernel, a fusion, where the device offers that, which takes less time and
-    memory and computes the same bits; `fuse=False` keeps them apart.
+    Successive calls run as one kernel, a fusion, where the device offers fusions. A fusion takes less time and memory and
+    computes the same bits; `fuse=False` keeps the calls apart.
 
-    PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function and raises RuntimeError,
-    which names the first call that differs.
+    PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function and raises RuntimeError
+    with the name of the first differing call.
     """
     if function is None:
         return functools.partial(compile, name=name, entries=entries, fuse=fuse)
@@ -268,7 +268,7 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
 
 
 class SavedModel:
-    """A model that `Compiled.save` wrote, on one device."""
+    """A model saved by `Compiled.save`, on one device."""
 
     def __init__(self, path: str | os.PathLike[str], device: Any = None) -> None:
         self._model = _plugrad._load_model(path, device)
@@ -284,17 +284,17 @@ class SavedModel:
         return list(self._model.outputs())
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The result, or several as a tuple. Raises ValueError for inputs of other shapes, dtypes or devices,
-        and TypeError for what is no tensor."""
+        """Returns the result, or a tuple of several results. Raises ValueError for inputs of wrong shapes, dtypes or
+        devices, and TypeError for inputs that are not tensors."""
         made: list[Tensor] = self._model.call(list(inputs))
         return made[0] if len(made) == 1 else tuple(made)
 
     def explain(self) -> str:
-        """What `Compiled.explain` says of a compiled function."""
+        """Describes the model as `Compiled.explain` describes a compiled function."""
         return str(self._model.explain())
 
 
 def load_model(path: str | os.PathLike[str], device: Any = None) -> SavedModel:
-    """Reads a model that `Compiled.save` wrote, with its weights to the device. Raises OSError for a file that is
-    missing, damaged or of a later version, and for one that needs more memory than the device has."""
+    """Reads a model saved by `Compiled.save`, with its weights to the device. Raises OSError for a file that is
+    missing, damaged or of a later version, and for a model that needs more memory than the device has."""
     return SavedModel(path, device)

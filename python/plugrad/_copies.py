@@ -1,4 +1,4 @@
-"""PyTorch's functions that return copies where others of the same name return views."""
+"""PyTorch's functions for copies where functions of a similar name return views."""
 
 from collections.abc import Callable
 from functools import wraps

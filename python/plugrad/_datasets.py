@@ -15,8 +15,8 @@ __all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDatas
 
 
 class Dataset(Generic[_Sample]):
-    """What a DataLoader reads: a class with `__len__`, and `__getitem__` for the sample of a number. Deriving from this one
-    is a matter of taste. A loader with workers calls `__getitem__` from several threads at once."""
+    """A source of samples for a DataLoader: a class with `__len__`, and `__getitem__` for the sample of a number. The class
+    need not derive from Dataset. A loader with workers calls `__getitem__` from several threads at once."""
 
     def __len__(self) -> int:
         raise NotImplementedError(f"[{type(self).__name__}] a data set needs __len__, the number of samples")
@@ -25,12 +25,12 @@ class Dataset(Generic[_Sample]):
         raise NotImplementedError(f"[{type(self).__name__}] a data set needs __getitem__, which returns a sample")
 
     def __add__(self, other: Any) -> "ConcatDataset":
-        """The samples of this data set, and then those of the other one."""
+        """Returns the samples of this data set followed by the samples of `other`."""
         return ConcatDataset([self, other])
 
 
 class IterableDataset(Generic[_Sample]):
-    """A data set without numbers of samples: a class with `__iter__`. Any other iterable is as good to a DataLoader."""
+    """A data set without numbers of samples: a class with `__iter__`. A DataLoader takes any iterable in its place."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"[{type(self).__name__}] an iterable data set needs __iter__, which yields samples")
@@ -39,8 +39,8 @@ class IterableDataset(Generic[_Sample]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """The rows of tensors with equal first extents: sample i is a tuple of row i of each.
 
-    A loader copies the rows of a batch in one step for each tensor. Gradients flow back to the tensors. Raises ValueError
-    for tensors without rows and for different numbers of rows.
+    A loader copies the rows of a batch in a single step for each tensor. Gradients flow back to the tensors. Raises
+    ValueError for tensors without rows and for different numbers of rows.
     """
 
     def __init__(self, *tensors: Tensor) -> None:
@@ -58,7 +58,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return tuple(x[index] for x in self.tensors)
 
     def rows(self, numbers: Sequence[int]) -> list[Tensor]:
-        """The samples of these numbers as one batch."""
+        """Returns the samples of these numbers as a batch."""
         index = {device: Tensor(numbers, dtype="i64", device=device) for device in {x.device for x in self.tensors}}
         return [x.index_select(0, index[x.device]) for x in self.tensors]
 
@@ -76,13 +76,13 @@ class Subset(Dataset[Any]):
         return self.dataset[self.indices[index]]
 
     def rows(self, numbers: Sequence[int]) -> list[Tensor]:
-        """The samples of these numbers as one batch; of a TensorDataset."""
+        """Returns the samples of these numbers as a batch. The inner data set must be a TensorDataset."""
         batch: list[Tensor] = self.dataset.rows([self.indices[i] for i in numbers])
         return batch
 
 
 class ConcatDataset(Dataset[Any]):
-    """The samples of several data sets, one data set after another. Negative numbers count from the end."""
+    """The samples of several data sets in succession. Negative numbers count from the end."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -106,7 +106,7 @@ def _getitem(dataset: Any) -> Any:
 
 
 def reader_of_rows(dataset: Any) -> Any:
-    """The method `rows` if it gives what the samples one by one do: of a TensorDataset or parts of one."""
+    """Returns the method `rows` if it has the same results as __getitem__: for a TensorDataset or its Subsets. Else None."""
     inner = dataset
     while _getitem(inner) is Subset.__getitem__:
         inner = inner.dataset
@@ -114,7 +114,7 @@ def reader_of_rows(dataset: Any) -> Any:
 
 
 def _counts(total: int, lengths: Sequence[int | float]) -> list[int]:
-    """The lengths of the parts. Fractions that sum to 1 are rounded down, and the first parts get what is left over."""
+    """The lengths of the parts. Fractions that sum to 1 are rounded down, and the first parts get the remaining samples."""
     if any(length < 0 for length in lengths):
         raise ValueError("[random_split] a length is negative")
     if all(isinstance(length, int) for length in lengths) or abs(sum(lengths) - 1) > 1e-6:
@@ -134,7 +134,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
     """Divides a data set at random into parts of these lengths, or of these fractions of it. The generator decides, by
     default the default device's; with a seed, the seed alone.
 
-    Raises ValueError for lengths whose sum is not that of the data set, and for fractions whose sum is not 1.
+    Raises ValueError if lengths do not sum to the length of the data set, or if fractions do not sum to 1.
     """
     order = _plugrad._shuffled_rows(len(dataset), draw(generator) if seed is None else seed, 0)
     parts, first = [], 0

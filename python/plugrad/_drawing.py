@@ -43,7 +43,7 @@ class Dot:
 
 
 def draw_dot(root: "_plugrad.Tensor | _plugrad.Value", rankdir: str = "LR", limit: int = 2000) -> Dot:
-    """Returns the graph that computed a Value or a Tensor.
+    """Returns the graph of a Value's or a Tensor's computation.
 
     rankdir: the direction of the arrows: LR, TB, RL or BT. Reads the values, and so waits for the device. Raises ValueError
     for a graph of more than `limit` nodes.

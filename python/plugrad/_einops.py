@@ -1,7 +1,7 @@
 """A backend for einops: its functions take tensors, whether einops is imported before plugrad or after it.
 
-einops asks each class derived from its AbstractBackend which tensors it serves. That class exists once einops is imported,
-so that this module waits for the import.
+einops asks each class derived from its AbstractBackend for the tensors it serves. AbstractBackend exists only after the
+import of einops, so this module waits for the import.
 """
 
 import importlib.abc
@@ -17,7 +17,7 @@ _NAME = "einops._backends"
 
 
 class _Methods:
-    """What einops asks of a backend."""
+    """The methods of a backend of einops."""
 
     framework_name = "plugrad"
 
@@ -72,7 +72,7 @@ class _Methods:
 
 
 def _define(module: Any) -> None:
-    """Derives the backend in einops' own module, which keeps it: einops finds it among the subclasses."""
+    """Derives the backend in einops' own module. The module keeps the class, and einops finds it among the subclasses."""
     module.PlugradBackend = type("PlugradBackend", (_Methods, module.AbstractBackend), {})
 
 
@@ -92,7 +92,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds einops' module as others do, once, and has it loaded by _Loader."""
+    """Finds einops' module as the usual finders do, once, and has it loaded by _Loader."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         if fullname != _NAME:

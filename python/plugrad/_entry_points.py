@@ -21,4 +21,4 @@ def directories() -> list[str]:
         except Exception as error:  # somebody else's broken package must not disable the cpu
             warnings.warn(f"the plugins of {entry.value} are left out: {type(error).__name__}: {error}", RuntimeWarning,
                           stacklevel=2)
-    return found[::-1]  # each directory is searched before those added earlier
+    return found[::-1]  # each directory is searched before earlier additions

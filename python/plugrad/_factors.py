@@ -1,4 +1,4 @@
-"""Linear algebra that PyTorch has outside of torch.linalg."""
+"""Linear algebra of PyTorch outside of torch.linalg."""
 
 from typing import NamedTuple
 
@@ -28,8 +28,8 @@ class LUUnpacked(NamedTuple):
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
-    """input = U diag(S) V^T. Without `some` U and V are square; without compute_uv they are zeros. New code takes
-    linalg.svd, which returns V transposed."""
+    """input = U diag(S) V^T. Without `some` U and V are square; without compute_uv they are zeros. Prefer linalg.svd in new
+    code; it returns V transposed."""
     if not compute_uv:
         m, n = input.shape[-2:]
         u, v = (_plugrad.zeros(input.shape[:-2] + (k, k), dtype=input.dtype, device=input.device) for k in (m, n))
@@ -39,7 +39,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
 
 
 def logdet(input: Tensor) -> Tensor:
-    """The natural logarithm of the determinant: NaN where that is negative, -infinity where it is 0."""
+    """The natural logarithm of the determinant: NaN where the determinant is negative, -infinity where it is 0."""
     sign, size = _linalg.slogdet(input)
     return _plugrad.where(sign < 0, float("nan"), size)
 
@@ -74,7 +74,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 
 def _permutation(pivots: Tensor, size: int) -> Tensor:
-    """The matrices P with A = P L U from the swaps of rows, one after the other."""
+    """The matrices P with A = P L U from the successive swaps of rows."""
     steps = pivots.shape[-1]
     rows = _plugrad.arange(0, size, dtype="i64", device=pivots.device).expand(*pivots.shape[:-1], size)
     for i in range(steps):
@@ -85,7 +85,7 @@ def _permutation(pivots: Tensor, size: int) -> Tensor:
 
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> LUUnpacked:
-    """A = P L U from linalg.lu_factor(A); a part that is not asked for is empty."""
+    """A = P L U from linalg.lu_factor(A); a part is empty if it is not requested."""
     m, n = LU_data.shape[-2:]
     k, empty = min(m, n), _plugrad.zeros(0, dtype=LU_data.dtype, device=LU_data.device)
     p = _permutation(LU_pivots, m).to(LU_data.dtype) if unpack_pivots else empty

@@ -7,8 +7,8 @@ from ._plugrad import Tensor
 
 
 class FunctionContext:
-    """What forward keeps for backward. Other attributes may be set on it, but no results: they and it would keep each other
-    alive."""
+    """The data kept by forward for backward. Programs may set further attributes, but not to results: the results and the
+    context would keep each other alive."""
 
     needs_input_grad: tuple[bool, ...]
     _saved: tuple[Tensor | None, ...] = ()
@@ -16,13 +16,13 @@ class FunctionContext:
     _materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors. backward raises ValueError if one was changed in place since. Save arguments and results: further
-        derivatives do not know how other tensors of forward were computed."""
+        """Keeps tensors. backward raises ValueError if a kept tensor was changed in place since. Save only arguments and
+        results: for intermediate tensors of forward, further derivatives do not know how they were computed."""
         self._saved = tensors
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What save_for_backward kept, while backward runs."""
+        """The tensors kept by save_for_backward, while backward runs."""
         return self._saved
 
     def mark_non_differentiable(self, *results: Tensor) -> None:
@@ -30,7 +30,7 @@ class FunctionContext:
         self._constants = results
 
     def set_materialize_grads(self, value: bool) -> None:
-        """False: the gradient of a result that none reached is None, instead of zeros."""
+        """False: if no gradient reaches a result, its gradient is None instead of zeros."""
         self._materialize = value
 
     def mark_dirty(self, *tensors: Tensor) -> NoReturn:
@@ -39,8 +39,8 @@ class FunctionContext:
 
 
 class Function:
-    """A function whose gradient the program states. A derived class has static methods forward and backward, and is called
-    by `apply`; no object of it is made.
+    """A function with a gradient by the program. A derived class has static methods forward and backward, and is called by
+    `apply`; no object of it is made.
 
     >>> class Cube(Function):
     ...     @staticmethod
@@ -54,7 +54,7 @@ class Function:
     >>> y = Cube.apply(Tensor([2.0]))
 
     forward receives a context and the arguments, and returns a tensor or a tuple; its ops are not recorded. backward
-    receives the context and the gradient of each result, and returns one gradient, or None, for each argument. It is
+    receives the context and the gradient of each result, and returns a gradient, or None, for each argument. It is
     recorded where create_graph is set: if it consists of ops, the function has derivatives of all orders. A class with
     `setup_context(ctx, inputs, output)` has a forward without the context.
     """

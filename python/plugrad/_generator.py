@@ -1,4 +1,4 @@
-"""Generators of random numbers besides those of devices."""
+"""Generators of random numbers besides the devices' generators."""
 
 from typing import Any, Self
 
@@ -17,11 +17,11 @@ def _mixed(seed: int, offset: int) -> int:
 
 
 class Generator:
-    """Random numbers of their own for functions that take generator=, such as rand, randperm and DataLoader: the seed alone
-    decides them, whatever else draws.
+    """Separate random numbers for functions with generator=, such as rand, randperm and DataLoader: the seed alone decides
+    them, whatever else draws.
 
-    device: whose numbers they are; by default the default device. While such a function runs, the device's generator is in
-    the generator's state: other threads should not draw from it.
+    device: the device with the numbers; by default the default device. While such a function runs, the device's generator
+    has this generator's state: other threads should not draw from the device's generator then.
     """
 
     def __init__(self, device: Any = None) -> None:
@@ -30,7 +30,7 @@ class Generator:
         self._before: tuple[int, int] | None = None
 
     def manual_seed(self, seed: int) -> Self:
-        """Begins at this seed. Returns itself. Raises ValueError for one beyond 64 bits."""
+        """Begins at this seed. Returns itself. Raises ValueError for a seed beyond 64 bits."""
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError(f"[Generator] seed {seed} is out of range: whole numbers of 64 bits are expected")
         self._state = (seed & 0xFFFFFFFFFFFFFFFF, 0)
@@ -41,7 +41,7 @@ class Generator:
         return self._state[0]
 
     def seed(self) -> int:
-        """Begins at a seed that the device's own generator draws, and returns it."""
+        """Begins at a seed drawn from the device's own generator, and returns the seed."""
         self.manual_seed(draw(self.device))
         return self._state[0]
 
@@ -50,7 +50,7 @@ class Generator:
         return Tensor([each - (1 << 64) if each >> 63 else each for each in self._state], dtype="i64", device="cpu")
 
     def set_state(self, state: Tensor) -> None:
-        """Goes on where get_state was called. Raises ValueError for other tensors."""
+        """Restores the state returned by get_state. Raises ValueError unless state is an i64 tensor of shape (2,)."""
         if not isinstance(state, Tensor) or state.shape != (2,) or state.dtype != "i64":
             raise ValueError("[Generator] the state must be what get_state returned: i64 of shape (2,)")
         first, second = state.tolist()

@@ -22,7 +22,7 @@ def _edges(points: Tensor, bins: int, ends: Sequence[float] | None) -> Tensor:
 
 
 def _places(points: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """The part in which each point is, and whether it is in any. The last part contains its upper edge."""
+    """Returns the part of each point, and whether the point is in any part. The last part contains its upper edge."""
     inside = _plugrad.logical_and(points >= edges[0], points <= edges[-1])
     place = _plugrad.bucketize(points, edges, right=True) - (points == edges[-1]).to("i64") - 1
     return _plugrad.where(inside, place, 0), inside
@@ -31,7 +31,7 @@ def _places(points: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
 def histogramdd(input: Tensor, bins: int | Sequence[int] | Sequence[Tensor], *, range: Sequence[float] | None = None,
                 weight: Tensor | None = None, density: bool = False) -> HistogramDD:
     """The number of points, or the sum of their weights, in each box of a grid; input (.., d) holds points of d coordinates.
-    bins, range and density are those of histogram, along each axis: bins is a number for all, numbers or edges, and range
+    bins, range and density are as in histogram, along each axis: bins is a number for all, numbers or edges, and range
     holds two numbers for each."""
     points, size = input.detach().reshape(-1, input.shape[-1]), input.shape[-1]
     parts: list[int | Tensor] = [bins] * size if isinstance(bins, int) else list(bins)

@@ -24,7 +24,7 @@ _END = object()
 
 
 class _Loading:
-    """Makes batches of a data set's samples. It goes to worker processes."""
+    """Makes batches of a data set's samples. Worker processes get a copy."""
 
     def __init__(self, dataset: Any, collate: Callable[[Any], Any] | None, batched: bool) -> None:
         self._dataset, self._batched = dataset, batched
@@ -32,7 +32,7 @@ class _Loading:
         self._rows = reader_of_rows(dataset) if batched and collate is None else None
 
     def batch(self, numbers: Any) -> Any:
-        """The batch of these samples, or, without batches, the sample of this number."""
+        """Returns the batch of these samples, or, without batches, the sample of this number."""
         if self._rows is not None:
             return self._rows(numbers)
         return self._collate(self._samples(numbers) if self._batched else self._sample(numbers))
@@ -53,18 +53,18 @@ class _Loading:
 
 
 def _recording(record: bool, load: Callable[[], Any]) -> Any:
-    """Loads on another thread as on the one that iterates: recording is a mode of threads."""
+    """Loads on a worker thread with the mode of the iterating thread: each thread has its own mode of recording."""
     with set_grad_enabled(record):
         return load()
 
 
-_in_process: _Loading  # what this worker process loads
+_in_process: _Loading  # this worker process's copy
 
 
 def _start_process(loading: _Loading) -> None:
     global _in_process
     _in_process = loading
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the first one ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent ends its workers
 
 
 def _load_in_process(numbers: Any) -> Any:
@@ -72,7 +72,7 @@ def _load_in_process(numbers: Any) -> Any:
 
 
 def _ahead(pool: Executor, tasks: Iterator[Callable[[], Any]], ahead: int) -> Iterator[Any]:
-    """Yields the results of tasks in their order, up to the result _END, while the pool works on the next ones."""
+    """Yields the results of tasks in their order, up to the result _END, while the pool runs the next tasks."""
     waiting: deque[Future[Any]] = deque()
     try:
         waiting.extend(pool.submit(task) for task in islice(tasks, ahead))
@@ -88,25 +88,25 @@ def _ahead(pool: Executor, tasks: Iterator[Callable[[], Any]], ahead: int) -> It
 
 
 class DataLoader:
-    """Batches of a data set, in order or shuffled, with the names of PyTorch's.
+    """Batches of a data set, in order or shuffled, with PyTorch's names.
 
-    dataset: has `__len__` and `__getitem__`, as lists and TensorDatasets do, or is an iterable of samples. If it has
-    `__getitems__` too, that takes the numbers of a batch and returns a list of samples.
+    dataset: has `__len__` and `__getitem__`, as lists and TensorDatasets do, or is an iterable of samples. Its optional
+    `__getitems__` takes the numbers of a batch and returns a list of samples.
     batch_size: None yields single samples, with tensors in place of arrays.
     shuffle: a new order in each epoch, by the generator, or by the default device's if none is given. With a seed it depends
-    on the seed and the epoch alone; C++'s DataLoader has the same one.
-    sampler: the numbers of the samples of an epoch in their order; batch_sampler: lists of them, one for each batch.
+    on the seed and the epoch alone; C++'s DataLoader has the same order.
+    sampler: the numbers of the samples of an epoch in their order; batch_sampler: a list of numbers for each batch.
     collate_fn: makes a batch of a list of samples; by default `default_collate`.
-    num_workers: how many threads load batches ahead, prefetch_factor for each; with 0, each batch is loaded when it is
-    needed. An iterable is read by one thread. Batches keep their order, whatever the number.
+    num_workers: the number of threads that load batches ahead, prefetch_factor for each; with 0, each batch is loaded when
+    it is needed. A single thread reads an iterable. Batches keep their order for any number.
     worker: "thread" or "process". Threads share the data set. They run at the same time where the GIL is released: in reads
     of files, NumPy, Pillow, and ops on many elements. Processes run Python code at the same time. Each gets a copy of the
     data set by pickle when the first epoch begins, and sends its batches back by value. They are started afresh (`spawn`),
     because a fork would copy locks of other threads. So a program starts its work below `if __name__ == "__main__":`.
 
     `iter(loader)` begins the next epoch: 0, 1 and so on; `loader.epoch = 5` resumes there. `len(loader)` is the number of
-    batches. A loop that ends early waits for the batches that are being loaded. What a sample raises is raised in the loop,
-    with a note that names the sample. pin_memory and persistent_workers are accepted and have no effect.
+    batches. When a loop ends early, it waits for the batches in progress. The loop raises the exceptions of a sample, with
+    a note that names the sample. pin_memory and persistent_workers are accepted and have no effect.
     """
 
     def __init__(self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = False,
@@ -152,7 +152,7 @@ class DataLoader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next loop is."""
+        """The number of the next loop."""
         return self._epoch
 
     @epoch.setter
@@ -213,7 +213,7 @@ class DataLoader:
                                "that does not start its work below `if __name__ == \"__main__\":`") from error
 
     def _processes(self) -> ProcessPoolExecutor:
-        """The worker processes, which live as long as the loader: starting them takes a second."""
+        """Returns the worker processes. They live as long as the loader: starting them takes a second."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self.num_workers, get_context("spawn"), _start_process, (self._loading,))
             weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)

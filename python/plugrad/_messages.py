@@ -1,17 +1,17 @@
-"""Messages for arguments that do not fit a function: which one, what was expected, and how the function is called."""
+"""Messages for arguments that do not fit a function: they name the argument, the expected type and the function's calls."""
 
 import re
 from typing import NamedTuple
 
 _MARK = "(): incompatible function arguments."
 _NUMBERS = ("float", "int", "uint", "bool", "half")
-# What a member of an annotation accepts, as beginnings of names of types, and how a sentence names it.
+# For each member of an annotation: the accepted types, as beginnings of their names, and the words for it in a sentence.
 _ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
     "Tensor": (("Tensor",), "a Tensor"), "float": (_NUMBERS, "a number"), "int": (("int", "uint", "bool"), "a whole number"),
     "bool": (("bool",), "True or False"), "str": (("str",), "a str"), "None": (("NoneType",), "None"),
     "Device": (("Device",), "a device"), "DType": (("DType",), "a dtype"), "dict": (("dict",), "a dict"),
     "tuple": (("tuple", "Size"), "a tuple"), "Callable": (("function", "builtin", "method", "type", "nb_"), "a function")}
-_ALIASES = {"size": "shape", "dims": "dim"}  # forms of a call that differ in these names alone are shown once
+_ALIASES = {"size": "shape", "dims": "dim"}  # forms of a call are shown once if they differ in these names alone
 _SEQUENCES = ("list", "tuple", "Size", "range", "dict_values", "generator")
 _MEMBERS = {"int": "whole numbers", "float": "numbers", "Tensor": "Tensors"}
 
@@ -35,8 +35,8 @@ class _Parameter(NamedTuple):
 class _Trouble(NamedTuple):
     place: int  # how many arguments fit
     text: str = ""
-    parameter: _Parameter | None = None  # that does not take
-    given: str = ""                      # an argument of this type
+    parameter: _Parameter | None = None  # the parameter that refuses its argument
+    given: str = ""                      # the type of that argument
 
 
 def _split(text: str, separator: str = ",") -> list[str]:
@@ -80,7 +80,7 @@ def _parameters(signature: str) -> list[_Parameter]:
 
 
 def _accepts(annotation: str, given: str) -> bool:
-    """Whether a value of this type may fit. Annotations that this module does not know accept everything."""
+    """Whether a value of this type may fit. Annotations unknown to this module accept everything."""
     members = _split(annotation, "|")
     if ("DType" in members and given in ("int", "float", "tuple")) or (members == ["object"] and given == "NoneType"):
         return False
@@ -121,7 +121,7 @@ def _mismatch(parameter: _Parameter, given: str) -> str:
 
 
 def _trouble(parameters: list[_Parameter], given: list[str], named: dict[str, str]) -> _Trouble | None:
-    """The first argument that the overload does not take. None: this module finds none."""
+    """Returns the first argument refused by the overload, or None if this module finds no refused argument."""
     place = 0
     rest = list(given)
     for parameter in parameters:
@@ -144,7 +144,7 @@ def _trouble(parameters: list[_Parameter], given: list[str], named: dict[str, st
 
 
 def _first(troubles: list[_Trouble]) -> str:
-    """What is wrong by the overload that takes most arguments, or by several that differ in what they expect there."""
+    """Describes the error for the overload that takes most arguments, with the types that equally good overloads expect."""
     best = max(troubles, key=lambda each: each.place)
     if best.parameter is None:
         return best.text
@@ -154,7 +154,7 @@ def _first(troubles: list[_Trouble]) -> str:
 
 
 def _public(name: str) -> str:
-    """The name by which programs know a function that the package wraps."""
+    """Returns the public name of a wrapped function."""
     return "draw_dot" if name == "_dot" else re.sub(r"^_linalg_", "linalg.", name).lstrip("_")
 
 
@@ -179,7 +179,7 @@ def _sentence(name: str, overloads: list[list[_Parameter]], given: list[str], na
 
 
 def shorter(text: str) -> str | None:
-    """Returns one sentence in place of nanobind's list of overloads, or None for a text without one."""
+    """Returns a sentence in place of nanobind's list of overloads, or None for a text without such a list."""
     if _MARK not in text:
         return None
     name = text.partition(_MARK)[0]

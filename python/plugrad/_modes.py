@@ -1,4 +1,4 @@
-"""Context managers and decorators that switch recording and the search for NaN off and on."""
+"""Context managers and decorators to switch recording and the search for NaN off and on."""
 
 import threading
 import traceback
@@ -44,7 +44,7 @@ class inference_mode(no_grad):
     """The same as no_grad."""
 
 
-_held = threading.local()  # guards: what keeps the mode that set_grad_enabled set on this thread
+_held = threading.local()  # guards: they keep this thread's mode, set by set_grad_enabled
 
 
 def _set_recording(mode: bool) -> None:
@@ -74,10 +74,10 @@ def _stack() -> str:
 
 
 class detect_anomaly(_Mode):
-    """Inside `with detect_anomaly():`, gradients that become NaN in backward passes of this thread raise ValueError, which
-    names the op, the shapes of its operands, and where the program called it. No gradient changes.
+    """Inside `with detect_anomaly():`, a gradient that becomes NaN in a backward pass of this thread raises ValueError with
+    the op, the shapes of its operands, and the line of the program's call. No gradient changes.
 
-    forward: the same for an op whose result has NaN although no operand has; only recorded ops are looked at. All this is
+    forward: the same for an op with NaN in its result but not in its operands; only recorded ops are checked. All this is
     slow.
     """
 

@@ -1,18 +1,18 @@
-"""The names of attributes that a function may read: the function itself, the functions that it refers to, and the methods of
-its arguments."""
+"""The names of attributes that may be read by a function, by the functions it refers to, and by the methods of its
+arguments."""
 
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-# Methods that operators, calls and loops find by themselves, not by name, are followed, unless they make or show objects.
+# Methods found by operators, calls and loops, without a name in the code, are followed, unless they make or show objects.
 _NOT_FOLLOWED = frozenset(["__init__", "__new__", "__init_subclass__", "__repr__", "__str__", "__del__", "__setattr__",
                            "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"])
 
 
 def names_read(function: Callable[..., Any], kind: type) -> frozenset[str]:
-    """The names that occur in the code of function, in functions of Python that it refers to, and in those methods of kind
-    whose names occur there. Names that a program makes at run time, as for getattr, are not among them."""
+    """Returns the names in the code of function, in functions of Python that it refers to, and in kind's methods with such
+    names. Names made at run time, as for getattr, are missing."""
     names: set[str] = set()
     seen: set[Any] = set()
     pending: list[Any] = [function, *_operators(kind)]
@@ -38,7 +38,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code, and the code of functions that are defined in it."""
+    """Yields the code, and the code of functions defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,4 +1,4 @@
-"""What NumPy's functions do with tensors."""
+"""NumPy's functions on tensors."""
 
 import operator
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def _operand(given: Any, beside: Tensor) -> Any:
 
 
 def ufunc(self: Tensor, function: Any, method: str, *inputs: Any, **named: Any) -> Any:
-    """plugrad's op where there is one; else NumPy's function of arrays, unless a gradient would be lost."""
+    """Calls plugrad's op if there is such an op, else NumPy's function of arrays, unless a gradient would be lost."""
     op = _OPS.get(function.__name__) or getattr(_plugrad, function.__name__, None)
     if op is not None and method == "__call__" and not named:
         return op(*(_operand(each, self) for each in inputs))
@@ -54,7 +54,7 @@ def _require_untracked(function: Callable[..., Any], inputs: Any) -> None:
 
 
 def function(self: Tensor, called: Callable[..., Any], types: Any, inputs: Any, named: Any) -> Any:
-    """NumPy's function of arrays. A floating result of a tensor that tracks its gradient would lose it: TypeError."""
+    """Calls NumPy's function of arrays. Raises TypeError if a floating result would lose the gradient of a tensor."""
     result = called(*_arrays(inputs), **_arrays(named))
     if getattr(getattr(result, "dtype", None), "kind", "") == "f":
         _require_untracked(called, inputs)

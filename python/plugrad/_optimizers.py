@@ -1,5 +1,5 @@
-"""Optimisers that programs derive from Optimizer, with the protocol of PyTorch's: param_groups are dicts, state is a dict of
-what step keeps for each parameter."""
+"""Optimisers derived from Optimizer by programs, with PyTorch's protocol: param_groups are dicts, state is a dict with the
+data of step for each parameter."""
 
 import copy
 from collections import defaultdict
@@ -10,7 +10,7 @@ from ._plugrad import Tensor
 
 
 def begin(optimizer: Any, params: Any, defaults: dict[str, Any]) -> None:
-    """What Optimizer.__init__ does: the groups of params, with defaults for the options that a group has not."""
+    """The body of Optimizer.__init__: makes the groups of params, with defaults for a group's missing options."""
     optimizer.defaults, optimizer.state = dict(defaults), defaultdict(dict)
     optimizer._groups, optimizer._parameters = [], []
     given = [params] if isinstance(params, (Tensor, dict)) else list(params)
@@ -82,7 +82,7 @@ def _all(optimizer: Any) -> list[Tensor]:
 
 
 def _placed(value: Any, parameter: Tensor) -> Any:
-    """A copy of what was kept for a parameter, on its device."""
+    """Returns a copy of a parameter's kept value, on the parameter's device."""
     return value.to(parameter.device, copy=True) if isinstance(value, Tensor) else copy.deepcopy(value)
 
 

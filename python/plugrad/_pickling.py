@@ -1,4 +1,4 @@
-"""The functions that pickles name: pickle cannot name functions of compiled modules."""
+"""Functions named in pickles: pickle cannot name functions of compiled modules."""
 
 from typing import Any
 

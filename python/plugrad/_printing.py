@@ -18,11 +18,11 @@ _UNCHANGED: Any = object()
 def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
                      linewidth: int | None = None, profile: str | None = None,
                      sci_mode: bool | None = _UNCHANGED) -> None:
-    """Sets how tensors print, in the whole process; what is not given stays.
+    """Sets the printing of tensors in the whole process; omitted settings stay.
 
     precision: digits after the point, at most. threshold: with more elements than this a tensor shows only edgeitems
-    elements at each end of its axes. linewidth: characters of a line. sci_mode: True for 1.5e+03, False for 1500., None for
-    what the numbers need. profile: "default", "short" or "full", which the other arguments change. Raises ValueError.
+    elements at each end of its axes. linewidth: characters of a line. sci_mode: True for 1.5e+03, False for 1500., None to
+    choose by the numbers. profile: "default", "short" or "full"; the remaining arguments change it. Raises ValueError.
     """
     if profile is not None and profile not in _PROFILES:
         raise ValueError(f"[set_printoptions] profile '{profile}' is unknown: default, short or full expected")

@@ -3,7 +3,7 @@
 from . import _plugrad
 from ._plugrad import Tensor
 
-# --- Reflections, as LAPACK stores them: x - tau (v . x) v, where v begins with zeros and a one.
+# --- Reflections, as LAPACK stores them: x - tau (v . x) v, where v begins with zeros and a 1.
 
 
 def _reflections(input: Tensor, tau: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -15,8 +15,8 @@ def _reflections(input: Tensor, tau: Tensor) -> list[tuple[Tensor, Tensor]]:
 
 
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """The product Q other, or other Q, where Q is that of linalg.householder_product(input, tau), but square; with transpose
-    Q^T."""
+    """The product Q other, or other Q if left is False, for the square Q of linalg.householder_product(input, tau); with
+    transpose Q^T."""
     reflections = _reflections(input, tau)
     product = other if left else other.transpose(-2, -1)
     for v, factor in reversed(reflections) if left != transpose else reflections:

@@ -1,4 +1,4 @@
-"""What functions return that have several results."""
+"""The types of several results of a function."""
 
 from __future__ import annotations
 

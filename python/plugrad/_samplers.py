@@ -1,4 +1,4 @@
-"""Orders in which a DataLoader visits the samples of a data set."""
+"""Orders of a data set's samples in a DataLoader."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
@@ -12,7 +12,7 @@ __all__ = ["BatchSampler", "RandomSampler", "SequentialSampler", "WeightedRandom
 
 
 def chunks(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
-    """Lists of `size` items each; the last one may be smaller, unless it is left out."""
+    """Yields lists of `size` items each; the last list may be smaller, unless it is left out."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         if len(chunk) == size or not drop_last:
@@ -20,7 +20,7 @@ def chunks(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[An
 
 
 class SequentialSampler:
-    """The samples of a data set one after another."""
+    """The samples of a data set in their order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -36,9 +36,9 @@ class RandomSampler:
     """The samples of a data set in a new order in each loop, by the generator, or by the default device's if none is given.
     With a seed, the n-th order depends on the seed and n alone.
 
-    num_samples: how many; by default all. replacement: draws each of them among all samples, so that some come several times
-    and others never; the seed has no effect on that. Raises ValueError for a num_samples below 1, and, without replacement,
-    above the number of samples.
+    num_samples: the number of samples; by default all. replacement: draws each among all samples, so that a sample may come
+    several times or never; the seed has no effect on these draws. Raises ValueError for a num_samples below 1, and, without
+    replacement, above the number of samples.
     """
 
     def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
@@ -66,8 +66,8 @@ class RandomSampler:
 class WeightedRandomSampler:
     """num_samples draws of samples, with chances in proportion to their weights: for classes of different sizes.
 
-    Each loop draws anew from the default device's generator. Raises ValueError for weights that are negative or not finite,
-    and, without replacement, for more draws than positive weights.
+    Each loop draws anew from the default device's generator. Raises ValueError for negative, infinite or NaN weights, and,
+    without replacement, for more draws than positive weights.
     """
 
     def __init__(self, weights: Sequence[float] | Tensor, num_samples: int, replacement: bool = True) -> None:
@@ -85,7 +85,7 @@ class WeightedRandomSampler:
 
 
 class BatchSampler:
-    """Lists of the numbers that a sampler gives, one for each batch."""
+    """A list of a sampler's numbers for each batch."""
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool = False) -> None:
         if batch_size < 1:

@@ -6,7 +6,7 @@ from ._plugrad import Size
 
 
 class Count(int):
-    """How many elements a tensor has: `t.size`, as in NumPy. `t.size()` is the shape and `t.size(0)` one extent, as in
+    """The number of elements of a tensor: `t.size`, as in NumPy. `t.size()` is the shape and `t.size(0)` an extent, as in
     PyTorch."""
 
     _shape: Size

@@ -12,13 +12,13 @@ __all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled"
 class autocast(_Mode):
     """Inside `with autocast():`, or in a function with `@autocast()`, ops choose the dtype they compute in.
 
-    matmul and all that is made of it, convolutions and scaled_dot_product_attention convert floating operands to `dtype`,
+    matmul and all functions made of it, convolutions and scaled_dot_product_attention convert floating operands to `dtype`,
     bf16 or f16, and return it. softmax, normalisations, sums, means, powers, exponentials, logarithms, distances and losses
-    convert bf16 and f16 to f32. All others take what they get, and products with an f64 operand are left alone. The gradient
+    convert bf16 and f16 to f32. All other functions are unaffected, and so are products with an f64 operand. The gradient
     of an f32 parameter is f32. Call backward() outside: it computes in the dtypes of the forward pass in any case.
 
-    device_type: "cpu", "cuda", .. leaves tensors on devices of other backends alone. enabled: False switches an outer
-    autocast off. cache_enabled: converts a parameter once for all its uses. Raises ValueError for another dtype.
+    device_type: "cpu", "cuda", .. does not convert tensors on devices of other backends. enabled: False switches an outer
+    autocast off. cache_enabled: converts a parameter once for all its uses. Raises ValueError for any other dtype.
     """
 
     def __init__(self, device_type: str | Device = "", dtype: Any = None, enabled: bool = True,

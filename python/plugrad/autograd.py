@@ -1,4 +1,4 @@
-"""Automatic differentiation: all that the package has of it, by PyTorch's names."""
+"""Automatic differentiation: all of the package's functions for it, by PyTorch's names."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -26,7 +26,7 @@ def _listed(given: _Tensors | None, name: str) -> list[Tensor]:
 
 
 class _Listed:
-    """A function of lists of tensors in place of one of tensors. `single` is whether it last returned one tensor."""
+    """A function of lists of tensors, made of a function of tensors. `single`: whether its last result was a tensor."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.function, self.name, self.single = function, name, False
@@ -51,10 +51,10 @@ def _product(name: str, function: Callable[..., Any], inputs: _Tensors, v: _Tens
 
 def vjp(func: Callable[..., Any], inputs: _Tensors, v: _Tensors | None = None,
         create_graph: bool = False) -> tuple[Any, Any]:
-    """Returns func's results, and the product of v with its Jacobian: one tensor for each input.
+    """Returns func's results, and the product of v with its Jacobian: a tensor for each input.
 
-    v: of the shapes of the results; may be left out for one result of one element. inputs: a tensor or a tuple, which
-    decides whether the product is one. create_graph: both have a graph.
+    v: of the shapes of the results; may be left out for a single result of 1 element. inputs: a tensor or a tuple; the
+    product is a tuple if inputs is a tuple. create_graph: both have a graph.
     """
     results, products, _ = _product("vjp", func, inputs, v, create_graph)
     return results, _shaped(products, isinstance(inputs, Tensor))
@@ -62,9 +62,9 @@ def vjp(func: Callable[..., Any], inputs: _Tensors, v: _Tensors | None = None,
 
 def jvp(func: Callable[..., Any], inputs: _Tensors, v: _Tensors | None = None,
         create_graph: bool = False) -> tuple[Any, Any]:
-    """Returns func's results, and the product of its Jacobian with v: one tensor for each result.
+    """Returns func's results, and the product of its Jacobian with v: a tensor for each result.
 
-    v: of the shapes of the inputs; may be left out for one input of one element. It takes two backward passes.
+    v: of the shapes of the inputs; may be left out for a single input of 1 element. It takes two backward passes.
     """
     given = _listed(inputs, "jvp")
     if v is None and len(given) == 1 and given[0].numel() == 1:
@@ -74,15 +74,15 @@ def jvp(func: Callable[..., Any], inputs: _Tensors, v: _Tensors | None = None,
 
 
 def jacobian(func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False) -> Any:
-    """Returns the Jacobians: for each result a tuple with one for each input, of the result's shape followed by the input's.
-    A single result or a single input has no tuple. Takes one backward pass for each element of the results."""
+    """Returns the Jacobians: for each result a tuple with a Jacobian for each input, of the result's shape followed by the
+    input's. A single result or a single input has no tuple. Takes a backward pass for each element of the results."""
     called = _Listed(func, "jacobian")
     rows = _plugrad._jacobian(called, _listed(inputs, "jacobian"), create_graph)
     return _shaped([_shaped(row, isinstance(inputs, Tensor)) for row in rows], called.single)
 
 
 def hessian(func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False) -> Any:
-    """Returns the second derivatives of a function with a result of one element: for each input a tuple with one for each
+    """Returns the second derivatives of a function with a result of 1 element: for each input a tuple with a tensor for each
     input; a tensor for a single input."""
     rows = _plugrad._hessian(_Listed(func, "hessian"), _listed(inputs, "hessian"), create_graph)
     single = isinstance(inputs, Tensor)
@@ -91,10 +91,10 @@ def hessian(func: Callable[..., Any], inputs: _Tensors, create_graph: bool = Fal
 
 def gradcheck(func: Callable[..., Any], inputs: _Tensors, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
               raise_exception: bool = True) -> bool:
-    """Compares func's gradients for the inputs that require one with central differences of step eps.
+    """Compares func's gradients for the inputs that require a gradient with central differences of step eps.
 
-    Raises ValueError, which names result, input, their elements and both numbers, for the first that differ by more than
-    atol + rtol |difference|; returns False instead if raise_exception is. The defaults are for f64.
+    Raises ValueError for the first gradient that differs by more than atol + rtol |difference|: its message names result,
+    input, their elements and both numbers. Returns False instead if raise_exception is False. The defaults are for f64.
     """
     return _checked(lambda: _plugrad._gradcheck(_Listed(func, "gradcheck"), _listed(inputs, "gradcheck"), eps, atol, rtol),
                     raise_exception)
@@ -102,7 +102,7 @@ def gradcheck(func: Callable[..., Any], inputs: _Tensors, eps: float = 1e-6, ato
 
 def gradgradcheck(func: Callable[..., Any], inputs: _Tensors, grad_outputs: _Tensors | None = None, eps: float = 1e-6,
                   atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
-    """The same for the gradients' own gradients, for the inputs and for grad_outputs, which are chosen if left out."""
+    """The same for the gradients' own gradients, for the inputs and for grad_outputs (chosen if left out)."""
     seeds = _listed(grad_outputs, "gradgradcheck")
     return _checked(lambda: _plugrad._gradgradcheck(_Listed(func, "gradgradcheck"), _listed(inputs, "gradgradcheck"), seeds,
                                                     eps, atol, rtol), raise_exception)

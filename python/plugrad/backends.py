@@ -1,5 +1,5 @@
-"""`plugrad.backends()` returns one record for each plugin that was considered. Its attributes are settings of torch.backends
-that programs change before they begin. Plugins choose their kernels themselves: most settings are kept without an effect.
+"""`plugrad.backends()` returns a record for each considered plugin. Its attributes are settings of torch.backends that
+programs change before they begin. Plugins choose their kernels themselves: most settings are kept without an effect.
 """
 
 import sys
@@ -10,7 +10,7 @@ from . import _plugrad
 
 
 class _Flags(types.ModuleType):
-    """Settings of these names, and no others."""
+    """Settings of exactly these names."""
 
     def __init__(self, name: str, **flags: Any) -> None:
         super().__init__(f"{__name__}.{name}")
@@ -34,7 +34,7 @@ class _Matmul(_Flags):
 
 
 class _Platform(_Flags):
-    """What torch.backends says of a kind of device."""
+    """The members of torch.backends for a kind of device."""
 
     def is_available(self) -> bool:
         """Whether a plugin has such a device."""
@@ -45,7 +45,7 @@ class _Platform(_Flags):
 
 class _Backends(types.ModuleType):
     def __call__(self) -> Any:
-        """One record for each file that was considered, in search order, with the reason for each that was refused."""
+        """Returns a record for each considered file, in search order, with the reason for each refused file."""
         return _plugrad.backends()
 
 

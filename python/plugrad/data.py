@@ -46,10 +46,10 @@ def cifar100(directory: Any, coarse: bool = False,
 
 
 def read_image(path: Any, mode: str = "RGB", scaled: bool = False, device: Any = None) -> Tensor:
-    """Reads a picture in any format that Pillow knows: (height, width, channels), u8.
+    """Reads a picture in any format known to Pillow: (height, width, channels), u8.
 
-    mode: "RGB", "RGBA", or "L" for one channel of grey. scaled: returns (channels, height, width), f32 in 0 .. 1, as
-    networks take it. Raises ImportError without Pillow, and OSError for a file that is missing or is no picture.
+    mode: "RGB", "RGBA", or "L" for a single channel of grey. scaled: returns (channels, height, width), f32 in 0 .. 1, as
+    networks take it. Raises ImportError without Pillow, and OSError for a missing file or a file without a picture.
     """
     try:
         from PIL import Image
@@ -67,7 +67,7 @@ def read_image(path: Any, mode: str = "RGB", scaled: bool = False, device: Any =
 
 def moons(count: int = 100, noise: float = 0.1, seed: int = 0,
           device: Any = None) -> tuple[Tensor, Tensor]:
-    """Returns (points (count, 2), f32, labels (count), i64): two interleaving half circles, of which 0 is the upper one.
+    """Returns (points (count, 2), f32, labels (count), i64): two interleaving half circles; 0 is the upper half circle.
 
     The same seed gives the same points. Raises ValueError for a negative count or noise.
     """
@@ -83,7 +83,7 @@ def read_idx(path: Any, device: Any = None) -> Tensor:
 
 
 def _positions(x: Tensor, chosen: Tensor) -> Tensor:
-    """The positions where a mask of x's rows is true; other tensors are positions."""
+    """Returns the positions where a mask of x's rows is true; a tensor of integers already holds positions."""
     if chosen.dtype != "bool":
         return _plugrad.where(chosen < 0, chosen + len(x), chosen)
     if chosen.shape != x.shape[:1]:

@@ -21,7 +21,7 @@ class _Rows(Protocol):
 
 
 class TensorSlice:
-    """A tensor in an open file. x[key] reads the rows that the key needs, and no others."""
+    """A tensor in an open file. x[key] reads only the rows needed for the key."""
 
     def __init__(self, file: _Rows, name: str, dtype: str, shape: tuple[int, ...], device: Any) -> None:
         self._file, self._name, self._dtype, self._shape, self._device = file, name, dtype, list(shape), device
@@ -82,9 +82,9 @@ class _OpenFile:
 
 
 class safe_open(_OpenFile):
-    """An open safetensors file, whose tensors are read one by one, as in the package safetensors.
+    """An open safetensors file. It reads single tensors, as the package safetensors does.
 
-    framework is accepted and ignored: tensors are plugrad's. device: where they are made. Raises OSError where the file is
+    framework is accepted and ignored: tensors are plugrad's. device: the tensors' device. Raises OSError where the file is
     missing or damaged.
 
     >>> with plugrad.safe_open("model.safetensors") as file:
@@ -96,12 +96,12 @@ class safe_open(_OpenFile):
         self._opened = _plugrad._open_safetensors(filename)
 
     def metadata(self) -> dict[str, str] | None:
-        """Returns the map of texts of the file, or None if it has none."""
+        """Returns the file's map of texts, or None if the map is empty."""
         texts: dict[str, str] = self._file.metadata()
         return texts or None
 
     def get_tensor(self, name: str) -> Tensor:
-        """Reads one tensor. Raises ValueError for a name that the file does not have."""
+        """Reads a tensor. Raises ValueError for an unknown name."""
         tensor: Tensor = self._file.get(name, self._device)
         return tensor
 
@@ -112,7 +112,7 @@ class safe_open(_OpenFile):
 
 
 class GGUFTensor(NamedTuple):
-    """What a GGUF file says of a tensor."""
+    """A GGUF file's description of a tensor."""
 
     type: str  # as ggml names it: "F32", "Q4_K"
     shape: tuple[int, ...]  # row-major: ggml's extents in reverse order
@@ -120,9 +120,9 @@ class GGUFTensor(NamedTuple):
 
 
 class GGUF(_OpenFile):
-    """An open GGUF file, whose tensors are read one by one. Opening it reads the header alone.
+    """An open GGUF file. It reads single tensors; opening it reads only the header.
 
-    device: where tensors are made. Raises OSError where the file is missing or damaged.
+    device: the tensors' device. Raises OSError where the file is missing or damaged.
     """
 
     def __init__(self, path: Any, device: Any = None) -> None:
@@ -144,13 +144,13 @@ class GGUF(_OpenFile):
         return self._metadata
 
     def info(self, name: str) -> GGUFTensor:
-        """Returns the type, the shape and the size of a tensor. Raises ValueError for a name that the file does not have."""
+        """Returns the type, the shape and the size of a tensor. Raises ValueError for an unknown name."""
         return GGUFTensor(*self._file.info(name))
 
     def get_tensor(self, name: str) -> Tensor:
-        """Reads one tensor. F32, F16, BF16, F64 and integers keep their dtype; quantised tensors become f32.
+        """Reads a tensor. F32, F16, BF16, F64 and integers keep their dtype; quantised tensors become f32.
 
-        Raises ValueError for a name that the file does not have, and NotImplementedError for a type that cannot be decoded.
+        Raises ValueError for an unknown name, and NotImplementedError for a type that cannot be decoded.
         """
         tensor: Tensor = self._file.get(name, self._device)
         return tensor
@@ -174,8 +174,8 @@ def open_gguf(path: Any, device: Any = None) -> GGUF:
 def load_npy(path: Any, device: Any = None) -> Tensor:
     """Returns the array of a .npy file; it tracks no gradient.
 
-    Elements are bool, int8 .. int64, uint8 or float16 .. float64, of either byte order. Raises OSError for a file that is
-    missing or damaged, and for other elements, with what to do about them.
+    Elements are bool, int8 .. int64, uint8 or float16 .. float64, of either byte order. Raises OSError for a missing or
+    damaged file, and for other types of elements, with advice.
     """
     return _plugrad._load_npy(path, device)
 
@@ -193,7 +193,7 @@ def save_npy(tensor: Tensor, path: Any) -> None:
 def save_npz(tensors: Mapping[str, Tensor], path: Any, compress: bool = False) -> None:
     """Writes tensors by name to a .npz file, packed if `compress` is set: all of it or nothing.
 
-    Raises OSError with the reason, and ValueError for bf16, which NumPy does not have.
+    Raises OSError with the reason, and ValueError for bf16, because NumPy has no bf16.
     """
     _plugrad._save_npz(_named(tensors), path, compress)
 
@@ -208,7 +208,7 @@ def _suffix(path: Any) -> str:
     return os.path.splitext(os.fsdecode(path))[1].lower()
 
 
-_TORCH = (".pt", ".pth", ".tar", ".ckpt", ".bin")  # suffixes that PyTorch's programs give their files
+_TORCH = (".pt", ".pth", ".tar", ".ckpt", ".bin")  # suffixes of PyTorch's files
 
 
 def _is_named(obj: Any) -> bool:
@@ -217,13 +217,13 @@ def _is_named(obj: Any) -> bool:
 
 def save(obj: Any, path: Any, metadata: Any = None, *, pickle_module: Any = None, pickle_protocol: int = 2,
          _use_new_zipfile_serialization: bool = True) -> None:
-    """Writes a file, all of it or nothing. What it is, the suffix of the path tells:
+    """Writes a file, all of it or nothing. The suffix of the path selects the format:
 
     .npy holds one tensor, .npz tensors by name, .safetensors tensors by name and a map of texts, the metadata. .pt, .pth,
     .tar, .ckpt and .bin are PyTorch's: they hold tensors, numbers, texts, and lists, tuples, dicts and sets of them, and
-    torch.load reads them. With another suffix, tensors by name become safetensors, and other objects PyTorch's file. path
-    may be an open binary file, which gets PyTorch's. The last three arguments are PyTorch's and have no effect. Raises
-    OSError with the reason, and TypeError for objects that the file cannot hold.
+    torch.load reads them. With any other suffix, tensors by name become safetensors, and other objects PyTorch's
+    file. path may be an open binary file: PyTorch's format is written to it. The last three arguments are PyTorch's and
+    have no effect. Raises OSError with the reason, and TypeError for objects that the file cannot hold.
     """
     if hasattr(path, "write"):
         return save_archive(obj, path)
@@ -245,7 +245,7 @@ def save(obj: Any, path: Any, metadata: Any = None, *, pickle_module: Any = None
 
 
 def _place(map_location: Any) -> Any:
-    """The device that PyTorch's map_location means. A function, such as lambda storage, location: storage, means the cpu."""
+    """Returns the device of PyTorch's map_location. A function, such as lambda storage, location: storage, means cpu."""
     if isinstance(map_location, Mapping):
         map_location = next(iter(map_location.values()), None)
     return "cpu" if callable(map_location) else map_location
@@ -256,9 +256,9 @@ def load(path: Any, device: Any = None, *, map_location: Any = None, pickle_modu
     """Returns the tensors of a file by name, or the tensor of a .npy file; they track no gradient.
 
     The suffix tells the format: .npy, .npz, .gguf. A file that begins as PyTorch's, or an open binary file, gives the object
-    that torch.save was given: tensors, numbers, texts, and lists, dicts and sets of them. All others are safetensors.
-    map_location: PyTorch's name of device. What follows is PyTorch's and has no effect: a file never runs code. Raises
-    OSError where the file is missing or damaged, or names other objects.
+    given to torch.save: tensors, numbers, texts, and lists, dicts and sets of them. All other files are safetensors.
+    map_location: PyTorch's name of device. Later arguments are PyTorch's and have no effect: a file never runs code. Raises
+    OSError where the file is missing or damaged, or names unsupported objects.
     """
     device = _place(map_location) if device is None else device
     if hasattr(path, "read") or _suffix(path) not in (".npy", ".npz", ".gguf", ".safetensors") and is_archive(path):

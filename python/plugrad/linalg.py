@@ -1,9 +1,9 @@
-"""Linear algebra of small matrices (.., m, n), whose leading axes are a batch, by the names of PyTorch and the array API.
+"""Linear algebra of small matrices (.., m, n) by the names of PyTorch and the array API. Leading axes are a batch.
 
 Dtypes f32 and f64; integers become f32. Factors are computed in host memory: functions raise NotImplementedError for
 tensors of a device that cannot factor matrices, unless PLUGRAD_FALLBACK permits to compute elsewhere. They raise ValueError
-for shapes that do not fit, and LinAlgError, a ValueError, where a matrix has no result. Gradients are those of PyTorch;
-core/include/plugrad/ops/linalg.hpp states where there is none. Functions that reduce along axes take dim and keepdim, or
+for unfit shapes, and LinAlgError, a ValueError, where a matrix has no result. Gradients equal PyTorch's;
+core/include/plugrad/ops/linalg.hpp lists missing gradients. Functions that reduce along axes take dim and keepdim, or
 axis and keepdims.
 
 >>> from plugrad import linalg, tensor
@@ -90,7 +90,7 @@ def slogdet(A: Tensor) -> SlogdetResult:
 
 
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """The X with A X = B, or X A = B, for triangular A, of which the other triangle is not read. With unitriangular the
+    """The X with A X = B, or X A = B, for triangular A, whose opposite triangle is not read. With unitriangular the
     diagonal counts as 1."""
     return _plugrad._linalg_solve_triangular(A, B, upper, left, unitriangular)
 
@@ -101,13 +101,13 @@ def _require_pivot(name: str, pivot: bool) -> None:
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactorResult:
-    """Both triangular factors of A, whose rows were swapped, in one matrix, and the swaps (i32, counted from 1)."""
+    """Both triangular factors of A with swapped rows, in a single matrix, and the swaps (i32, counted from 1)."""
     _require_pivot("lu_factor", pivot)
     return LUFactorResult(*_plugrad._linalg_lu_factor(A))
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> LUResult:
-    """A = P L U: a permutation, a lower triangular matrix with a diagonal of ones, and an upper triangular one."""
+    """A = P L U: a permutation, a lower triangular matrix with a diagonal of 1, and an upper triangular matrix."""
     _require_pivot("lu", pivot)
     return LUResult(*_plugrad._linalg_lu(A))
 
@@ -118,7 +118,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with A = L L^T; with upper its transpose. Reads one triangle of A."""
+    """The lower triangular L with A = L L^T; with upper its transpose. Reads a single triangle of A."""
     return _plugrad._linalg_cholesky(A, upper)
 
 
@@ -129,8 +129,8 @@ def cholesky_solve(B: Tensor, L: Tensor, *, upper: bool = False) -> Tensor:
 
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The X of least norm that minimises the norm of A X - B. Singular values up to rcond times the largest count as 0.
-    residuals is empty unless A has more rows than columns and full rank. driver, one of LAPACK's, changes nothing: the
-    way of "gelsd" is taken, whose result is right for the matrices of all drivers."""
+    residuals is empty unless A has more rows than columns and full rank. driver, a name of LAPACK's, does not change the
+    method: it is that of "gelsd", whose result is right for the matrices of all drivers."""
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ValueError(f"[linalg.lstsq] driver {driver!r} is unknown: 'gels', 'gelsy', 'gelsd' or 'gelss' expected")
     found = LstsqResult(*_plugrad._linalg_lstsq(A, B, rcond))
@@ -145,7 +145,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QRResult:
-    """A = Q R with orthonormal columns of Q and upper triangular R. mode: "reduced", "complete" or "r", which leaves Q
+    """A = Q R with orthonormal columns of Q and upper triangular R. mode: "reduced", "complete" or "r"; with "r" Q is
     empty."""
     return QRResult(*_plugrad._linalg_qr(A, mode))
 
@@ -157,12 +157,12 @@ def _is_upper(UPLO: str) -> bool:
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> EighResult:
-    """The eigenvalues, ascending, and orthonormal eigenvectors of symmetric matrices, of which one triangle is read."""
+    """The eigenvalues, ascending, and orthonormal eigenvectors of symmetric matrices; reads a single triangle of A."""
     return EighResult(*_plugrad._linalg_eigh(A, _is_upper(UPLO)))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues, ascending, of symmetric matrices, of which one triangle is read."""
+    """The eigenvalues, ascending, of symmetric matrices; reads a single triangle of A."""
     return _plugrad._linalg_eigvalsh(A, _is_upper(UPLO))
 
 
@@ -226,14 +226,14 @@ def vector_norm(x: Tensor, ord: float = 2, dim: _Dims = None, keepdim: bool = Fa
 
 def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *,
                 axis: _Dims = None, keepdims: bool = False) -> Tensor:
-    """The norm of the matrices along two dims: "fro", "nuc", 1, 2, infinity, or one of these numbers negated."""
+    """The norm of the matrices along two dims: "fro", "nuc", 1, 2, infinity, or the negative of such a number."""
     over = dim if axis is None else axis
     return _plugrad._linalg_matrix_norm(A, ord if isinstance(ord, str) else float(ord), over, keepdim or keepdims)
 
 
 def norm(A: Tensor, ord: float | str | None = None, dim: _Dims = None, keepdim: bool = False, *, axis: _Dims = None,
          keepdims: bool = False) -> Tensor:
-    """vector_norm along one dim, or of all elements without ord; matrix_norm along two dims, or of a matrix with ord."""
+    """vector_norm along a dim, or of all elements without ord; matrix_norm along two dims, or of a matrix with ord."""
     over, kept = _axes(dim, axis), keepdim or keepdims
     if over is None and ord is not None:
         if len(A.shape) not in (1, 2):
@@ -249,8 +249,8 @@ def norm(A: Tensor, ord: float | str | None = None, dim: _Dims = None, keepdim: 
 
 
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
-    """The condition number: the norm of A times that of its inverse. None is 2, the quotient of the largest and the smallest
-    singular value."""
+    """The condition number: the norm of A times the norm of its inverse. None is 2, the quotient of the largest and the
+    smallest singular value."""
     return _plugrad._linalg_cond(A, p if isinstance(p, str) else float(2 if p is None else p))
 
 
@@ -258,7 +258,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """Square matrices to a power; a negative one takes powers of the inverse."""
+    """Square matrices to a power; a negative power takes powers of the inverse."""
     return _plugrad._linalg_matrix_power(A, n)
 
 
@@ -268,7 +268,7 @@ def vecdot(x: Tensor, y: Tensor, dim: int = -1, *, axis: int | None = None) -> T
 
 
 def cross(x: Tensor, y: Tensor, dim: int = -1, *, axis: int | None = None) -> Tensor:
-    """The cross product along dim, whose extent is 3."""
+    """The cross product along a dim of extent 3."""
     return _cross(x, y, dim if axis is None else axis)
 
 
@@ -278,7 +278,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The elements of two axes whose place along dim2 less that along dim1 is offset."""
+    """The elements of two axes with offset = place along dim2 - place along dim1."""
     return _plugrad._linalg_diagonal(_plugrad.movedim(A, (dim1, dim2), (-2, -1)), offset)
 
 
@@ -299,7 +299,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return _plugrad.cat([ones, powers], -1)[..., :count]
 
 
-# --- PyTorch's functions that return a status beside the result. It is 0: what has no result raises LinAlgError.
+# --- PyTorch's functions with a status beside the result. It is 0: a matrix without a result raises LinAlgError.
 
 
 class _WithInfo(NamedTuple):
@@ -317,7 +317,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> _WithInfo:
 
 
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> _WithInfo:
-    """cholesky(A) and a status of 0. Raises LinAlgError for matrices that are not positive definite."""
+    """cholesky(A) and a status of 0. Raises LinAlgError unless all matrices are positive definite."""
     return _WithInfo(cholesky(A, upper=upper), _success(A))
 
 
@@ -348,8 +348,8 @@ def _extent(shape: Sequence[int]) -> int:
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of A as a map from the tensors of its last axes to those of its first `ind` axes: tensordot of both is
-    the identity."""
+    """The inverse of A as a map from the tensors of its last axes to the tensors of its first `ind` axes: tensordot of both
+    is the identity."""
     if ind < 1 or _extent(A.shape[:ind]) != _extent(A.shape[ind:]):
         raise ValueError(f"[linalg.tensorinv] A has shape {A.shape} and ind is {ind}: the first ind axes and the others "
                          "must have as many elements")
@@ -358,7 +358,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """The X with tensordot(A, X, X.ndim) = B. dims are moved behind the other axes of A first."""
+    """The X with tensordot(A, X, X.ndim) = B. dims are moved to the end of A's axes first."""
     moved = A if dims is None else _plugrad.movedim(A, tuple(dims), tuple(range(-len(dims), 0)))
     shape = moved.shape[len(B.shape):]
     if _extent(shape) != _extent(B.shape):

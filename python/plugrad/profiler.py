@@ -27,7 +27,7 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 def _where() -> str:
-    """The line of the program that called the package; empty on a thread of another language."""
+    """Returns the program's line that called the package; empty on a thread without the program's frames."""
     frame = sys._getframe().f_back
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -37,7 +37,7 @@ def _where() -> str:
 class range(ContextDecorator):
     """Names a part of the program on this thread: `with range("forward"):`, or `@range("forward")` above a function.
 
-    It is an event around those inside, and a line of the table. Ranges nest. One does nothing unless a profiler or
+    It is an event around the events inside, and a line of the table. Ranges nest. A range does nothing unless a profiler or
     record_memory records.
     """
 
@@ -67,12 +67,13 @@ def _in_a_range(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class profile:
-    """Records what all threads run inside `with profile() as p:`. p keeps the events afterwards. One at a time may record.
+    """Records the work of all threads inside `with profile() as p:`. p keeps the events afterwards. Only one profiler may
+    record at a time.
 
-    trace: a file for chrome://tracing or ui.perfetto.dev, which the end of the block writes; OSError now if it cannot be
-    written. synchronize: on a device with streams, such as a GPU, complete each op before the next one, so that its time is
-    that of the device's work; without it the times are those of the calls. limit: events beyond this number are dropped and
-    counted; one takes some 500 bytes. memory: record origins of memory as well, as record_memory does.
+    trace: a file for chrome://tracing or ui.perfetto.dev, written at the end of the block; OSError now if it cannot be
+    written. synchronize: on a device with streams, such as a GPU, complete each op before the next op, so that its time is
+    the time of the device's work; without it the times are the times of the calls. limit: events beyond this number are
+    dropped and counted; an event takes some 500 bytes. memory: record origins of memory as well, as record_memory does.
 
     Each call of a module is a range of its class's name.
     """
@@ -99,7 +100,7 @@ class profile:
         self.stop()
 
     def stop(self) -> None:
-        """Ends the recording and writes the trace. Does nothing if it was called before; the end of the block calls it."""
+        """Ends the recording and writes the trace. A second call does nothing; the end of the block calls it."""
         recorded = self._recorded()
         if self._call is not None:
             setattr(Module, "__call__", self._call)
@@ -120,14 +121,14 @@ class profile:
 
     @property
     def dropped(self) -> int:
-        """How many events the limit dropped."""
+        """The number of events dropped because of the limit."""
         return int(self._recorded().dropped())
 
     def rows(self, sort: Sort = "time", rows: int = 20, shapes: bool = False) -> list[ProfileRow]:
         """Sums of events of the same name, device, way of running and direction; ranges come last.
 
-        sort: the largest first, by time without that of events inside. rows: at most so many, and so many ranges. shapes:
-        whether calls with other shapes are another row.
+        sort: the largest first, by time without the time of events inside. rows: at most so many, and so many ranges.
+        shapes: whether calls with different shapes have separate rows.
         """
         found: list[ProfileRow] = self._recorded().rows(sort, rows, shapes)
         return found
@@ -142,13 +143,14 @@ class profile:
 
 
 def record_memory(on: bool = True, stack: bool = True) -> None:
-    """Switches on or off that all threads record where memory comes from, for memory_snapshot. Forgets what was recorded
-    before. It slows ops down while it is on. stack: whether entries name a line of the program."""
+    """Switches the recording of the origins of memory on or off, on all threads, for memory_snapshot. Drops earlier records.
+    It slows ops down while it is on. stack: whether entries name a line of the program."""
     _plugrad._record_memory(on, _where if stack else None)
 
 
 def memory_snapshot(device: _plugrad.Device | str | None = None, module: Module | None = None) -> MemorySnapshot:
-    """Who holds the memory of a device: parameters, gradients, what recorded ops saved for their gradients, and the rest.
+    """Lists the memory of a device by use: parameters, gradients, tensors saved by recorded ops for their gradients, and the
+    rest.
 
     module: its parameters, their gradients and its buffers get their names. Raises ValueError unless record_memory is on. No
     other thread may record ops or compute gradients meanwhile.

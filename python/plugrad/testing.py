@@ -14,10 +14,10 @@ _TOLERANCES = {"f16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5), "f32": (1.3e-6, 1e-5
 def assert_close(actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None,
                  equal_nan: bool = False, check_device: bool = True, check_dtype: bool = True,
                  msg: str | None = None) -> None:
-    """Raises AssertionError, which names the worst element, unless |actual - expected| <= atol + rtol |expected| everywhere.
+    """Raises AssertionError with the worst element unless |actual - expected| <= atol + rtol |expected| everywhere.
 
-    Both may be tensors, numbers, or lists and dicts of them. Without tolerances those of the dtype serve, the larger ones of
-    two dtypes; integers must be equal.
+    Both may be tensors, numbers, or lists and dicts of them. The default tolerances depend on the dtype, and are the larger
+    of the tolerances of two dtypes; integers must be equal.
     """
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():

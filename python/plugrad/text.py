@@ -11,31 +11,31 @@ __all__ = ["BytePairTokenizer", "Characters", "TextStream", "WordPieceTokenizer"
 
 
 def _ids(ids: Any) -> list[int]:
-    """A tensor, an array, a list, or one id."""
+    """Returns the ids in a tensor, an array or a list, or of a single id."""
     listed = ids.tolist() if hasattr(ids, "tolist") else ids
     return [int(listed)] if isinstance(listed, (int, float)) else [int(each) for each in listed]
 
 
 class TextStream:
-    """Text from tokens that arrive one by one. A token may hold a part of a character, which waits for the rest."""
+    """Makes text of successive tokens. If a token ends inside a character, the character waits for the next tokens."""
 
     def __init__(self, tokenizer: "BytePairTokenizer") -> None:
         self._tokenizer, self._stream = tokenizer, _plugrad._TextStream()
 
     def push(self, token: int) -> str:
-        """Returns the text that this token completes; bytes that are no UTF-8 become U+FFFD."""
+        """Returns the text completed by this token; bytes outside UTF-8 become U+FFFD."""
         return self._stream.push(self._tokenizer.token_bytes(token))
 
     def finish(self) -> str:
-        """Ends the text: returns U+FFFD for the start of a character that never ended, else an empty text."""
+        """Ends the text: returns U+FFFD for the start of an unfinished character, else an empty text."""
         return self._stream.finish()
 
 
 class BytePairTokenizer:
     """Byte-level BPE, as GPT-2 and many language models after it use it.
 
-    model: a GGUF file with such a tokenizer, or its path. Raises OSError for a file without one, and ValueError for one that
-    is not implemented.
+    model: a GGUF file with such a tokenizer, or its path. Raises OSError for a file without a tokenizer, and ValueError for
+    a tokenizer that is not implemented.
     """
 
     def __init__(self, model: Any) -> None:
@@ -51,7 +51,7 @@ class BytePairTokenizer:
         """Makes a tokenizer of a vocabulary: tokens by id and merges "left right", written in GPT-2's characters for bytes.
 
         special: ids of the tokens that encode finds in a text as wholes. single_digits: each digit is a word of its own.
-        Raises ValueError for a token that occurs twice, and for a merge that is not of two tokens that give a third one.
+        Raises ValueError for a repeated token, and for a merge unless its parts and their concatenation are tokens.
         """
         made = cls.__new__(cls)
         made._tokenizer = _plugrad._BytePairTokenizer(tokens, merges, special, single_digits)
@@ -70,17 +70,17 @@ class BytePairTokenizer:
     def encode(self, text: str, special: bool = True) -> list[int]:
         """Returns the ids of a text, without tokens at its ends.
 
-        special: texts such as <|im_start|> become their token; otherwise they are letters like others. A byte for which the
-        vocabulary has no token is left out.
+        special: texts such as <|im_start|> become their token; otherwise they are plain letters. A byte without a token in
+        the vocabulary is left out.
         """
         return list(self._tokenizer.encode(text, special))
 
     def decode(self, ids: Any, skip_special: bool = False) -> str:
-        """Returns the text of tokens, with U+FFFD in place of bytes that are no UTF-8. Raises IndexError for unknown ids."""
+        """Returns the text of tokens, with U+FFFD in place of bytes outside UTF-8. Raises IndexError for unknown ids."""
         return self._tokenizer.decode(_ids(ids), skip_special)
 
     def token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of one token, which may be a part of a character. Raises IndexError for an unknown id."""
+        """Returns the bytes of a token; they may be a part of a character. Raises IndexError for an unknown id."""
         return self._tokenizer.bytes(token)
 
     def token_id(self, text: str) -> int | None:
@@ -88,18 +88,18 @@ class BytePairTokenizer:
         return self._tokenizer.id_of(text)
 
     def is_special(self, token: int) -> bool:
-        """Whether the id is that of a token such as <|im_end|>."""
+        """Returns whether the id belongs to a token such as <|im_end|>."""
         return self._tokenizer.is_special(token)
 
     def stream(self) -> TextStream:
-        """Returns an object that turns tokens into text one by one."""
+        """Returns an object that turns successive tokens into text."""
         return TextStream(self)
 
 
 class WordPieceTokenizer:
     """The tokenizer of BERT and of models for sentences.
 
-    path: a vocab.txt, which has one token a line, or a tokenizer.json. Raises OSError where it is missing or is neither.
+    path: a vocab.txt, with a token in each line, or a tokenizer.json. Raises OSError where it is missing or is neither.
     """
 
     def __init__(self, path: Any) -> None:
@@ -110,19 +110,19 @@ class WordPieceTokenizer:
 
     @property
     def max_length(self) -> int | None:
-        """How many tokens the file allows a text, with its ends; None for any number."""
+        """The file's limit for the number of tokens in a text, with its ends; None without a limit."""
         return self._tokenizer.max_length()
 
     def encode(self, text: str, max_length: int | None = None) -> list[int]:
-        """Returns the ids of a text between those of [CLS] and [SEP].
+        """Returns the ids of a text between the ids of [CLS] and [SEP].
 
-        max_length: how many tokens there may be, with both ends; further ones are cut off. By default the file says it.
-        Raises ValueError for less than 2.
+        max_length: the limit for the number of tokens, with both ends; further tokens are cut off. By default it is the
+        file's limit. Raises ValueError for less than 2.
         """
         return list(self._tokenizer.encode(text, max_length))
 
     def batch(self, texts: Iterable[str], max_length: int | None = None, device: Any = None) -> tuple[Tensor, Tensor]:
-        """Returns (ids, mask), both i64 of shape (texts, tokens of the longest): the mask is 1 for tokens, 0 for padding.
+        """Returns (ids, mask), both i64 of shape (texts, tokens of the longest text); the mask is 1 for tokens, else 0.
 
         Raises as encode does.
         """
@@ -181,7 +181,7 @@ class Characters:
 
 
 def read_text(path: Any) -> str:
-    """Returns the text of a file in UTF-8, with its ends of lines as they are. Raises OSError for other bytes."""
+    """Returns the text of a file in UTF-8, with its ends of lines unchanged. Raises OSError for bytes outside UTF-8."""
     with open(path, encoding="utf-8", newline="") as file:
         try:
             return file.read()

@@ -20,7 +20,7 @@ __all__ = ["History", "Progress", "accuracy", "batches", "fit", "plot", "shuffle
 
 
 class Progress:
-    """Draws a bar on a terminal. Elsewhere it prints one line at the end, so that logs stay short."""
+    """Draws a bar on a terminal. Elsewhere it prints a single line at the end, to keep logs short."""
 
     WIDTH = 30
     INTERVAL = 0.1  # seconds between two drawings
@@ -34,7 +34,7 @@ class Progress:
         self._live = enabled and hasattr(self._file, "isatty") and self._file.isatty()
 
     def update(self, text: str | Callable[[], str] = "", steps: int = 1) -> None:
-        """Advances by `steps`. The text follows the bar; a function that returns it is called only for drawing."""
+        """Advances by `steps`. The text follows the bar; a function for the text is called only for drawing."""
         self._done += steps
         self._text = text
         now = time.monotonic()
@@ -55,7 +55,7 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self.close()
-        except Exception:  # of the text's function: it must not hide what ended the block
+        except Exception:  # of the text's function: it must not hide the exception that ended the block
             if kind is None:
                 raise
             self._text = ""
@@ -73,7 +73,7 @@ class Progress:
 
 @dataclass
 class History:
-    """The results of a training: the mean loss of each whole epoch, before each step; what `validate` returned after each
+    """The results of a training: the mean loss of each whole epoch, before each step; the result of `validate` after each
     epoch; and whether Ctrl-C or `stop` ended it."""
 
     losses: list[float] = field(default_factory=list)
@@ -115,12 +115,12 @@ def plot(history: History, path: Any = None, title: str = "") -> Any:
 
 
 def shuffled(count: int, seed: int, epoch: int) -> list[int]:
-    """Returns a permutation of 0 .. count - 1 that depends on seed and epoch alone; `plugrad train` uses the same ones."""
+    """Returns a permutation of 0 .. count - 1, a function of seed and epoch alone. `plugrad train` uses the same orders."""
     return _plugrad._shuffled_rows(count, seed, epoch)
 
 
 def batches(count: int, size: int | None, order: Sequence[int] | None = None) -> Iterator[Sequence[int]]:
-    """Yields the indices 0 .. count - 1, or those of `order`, in groups of `size`; the last group may be smaller."""
+    """Yields the indices 0 .. count - 1, or the indices in `order`, in groups of `size`; the last group may be smaller."""
     if size is not None and size < 1:
         raise ValueError(f"[batches] size {size} is too small: at least 1 expected")
     order = range(count) if order is None else order
@@ -155,7 +155,7 @@ class _MeanLoss:
 
 
 def _rows(batch: Any) -> int:
-    """How many samples a batch has: the rows of the first tensor in it."""
+    """Returns the number of samples in a batch: the rows of its first tensor."""
     if isinstance(batch, Tensor):
         return len(batch) if batch.ndim else 1
     parts = list(batch.values()) if isinstance(batch, Mapping) else batch
@@ -164,7 +164,7 @@ def _rows(batch: Any) -> int:
 
 @dataclass
 class _Loop:
-    """What each epoch of a training uses."""
+    """The state of a training, shared by its epochs."""
 
     loss_of: Callable[[Any], Tensor]
     optimizer: Any
@@ -175,7 +175,7 @@ class _Loop:
     stop: Callable[[], bool] | None
     history: History
     stepped: bool = True
-    compute: Callable[[Any], Tensor] | None = None  # step without the scheduler; compiled, if that was asked for
+    compute: Callable[[Any], Tensor] | None = None  # step without the scheduler; set only if compiled
 
     def computed(self, batch: Any) -> Tensor:
         with self.autocast:
@@ -238,7 +238,7 @@ def _batches_of(inputs: Any, targets: Any, batch_size: int | None, shuffle: bool
 
 
 def _steps(loader: Any) -> int:
-    """How many batches an epoch has; 0 if the loader does not know."""
+    """Returns the number of batches in an epoch; 0 if the loader does not know."""
     try:
         return len(loader)
     except (TypeError, NotImplementedError):
@@ -304,17 +304,17 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
         compile: bool = False) -> History:  # noqa: A002
     """Trains on a loader, `fit(model, loader, optimizer)`, or on rows, `fit(model, inputs, targets, optimizer)`.
 
-    loader: a DataLoader, or another iterable of batches (inputs, targets). Each epoch is one loop over it. With more inputs
-    than one, the model gets all of them. batch_size, shuffle and seed: of the loader made of two tensors; without batch_size
-    a batch has all rows, in their order. Shuffled epochs are those of C++'s `fit` and of `plugrad train` for the same seed.
-    loss: a function of (model(inputs), targets) that returns one element; with None, `model(batch)` is the loss itself.
+    loader: a DataLoader, or any iterable of batches (inputs, targets). Each epoch is a loop over it. If a batch has several
+    inputs, the model gets all of them. batch_size, shuffle and seed: of the loader made of two tensors; without batch_size
+    a batch has all rows, in their order. Shuffled epochs equal the epochs of C++'s `fit` and of `plugrad train` for the same
+    seed. loss: a function of (model(inputs), targets) with a result of 1 element; with None, `model(batch)` is the loss.
     max_norm: limits the norm of each step's gradients. scheduler: its step() is called after each step of the optimizer, but
-    not after one that the scaler left out.
-    autocast: plugrad.autocast(...), inside which model and loss run. scaler: a GradScaler, which then makes the steps.
+    not after a step left out by the scaler.
+    autocast: plugrad.autocast(...); model and loss run inside it. scaler: a GradScaler; if given, it makes the steps.
     validate: called after each epoch, unrecorded; see History. on_epoch: called then, with the number of the epoch and its
     mean loss. stop: called after each step; True ends the training. Ctrl-C ends it too, and sets history.interrupted.
-    compile: records the steps and replays them, with the same bits: see plugrad.compile. Not with a scaler, which reads
-    gradients.
+    compile: records the steps and replays them, with the same bits: see plugrad.compile. Not with a scaler, because a scaler
+    reads gradients.
     Raises ValueError for numbers out of range, for inputs and targets of different lengths, and for an epoch without
     batches.
     """
@@ -337,7 +337,7 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
 
 
 def accuracy(model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, batch_size: int = 1000) -> float:
-    """Returns the share of rows whose largest output is the label's."""
+    """Returns the share of rows whose label has the largest output."""
     right: float = 0
     with no_grad():
         for indices in batches(len(inputs), batch_size):

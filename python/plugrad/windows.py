@@ -1,5 +1,5 @@
-"""Windows by the names of torch.signal.windows: tensors of M weights. sym gives windows for filters, which are symmetric;
-without it the window is one period of M elements, as PyTorch's hann_window and its kin are by default.
+"""Windows by the names of torch.signal.windows: tensors of M weights. sym gives symmetric windows, for filters; without it
+the window is a period of M elements, as PyTorch's hann_window and similar functions return by default.
 
 >>> from plugrad import windows
 >>> windows.bartlett(3)
@@ -77,7 +77,7 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
 
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """A triangle that begins at 0."""
+    """A triangle from 0 on."""
     return _made(lambda places, last: 1 - (places * (2 / last) - 1).abs(), M, sym, options)
 
 
@@ -89,7 +89,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
 
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
-    """e^(-distance / tau) from center, which is the middle if it is left out."""
+    """e^(-distance / tau) from center, by default the middle."""
     if tau <= 0:
         raise ValueError(f"[windows.exponential] tau is {tau}: give a positive number")
     if center is not None and sym:

@@ -1,4 +1,4 @@
-"""What programs written for PyTorch ask of CUDA. Those that choose a device do not need it: `is_available` is False then."""
+"""Functions on CUDA for programs written for PyTorch. Without the CUDA plugin `is_available` returns False."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ __all__ = ["amp", "current_device", "device_count", "empty_cache", "get_device_n
 
 
 def device_count() -> int:
-    """How many devices the CUDA plugin has; 0 without it. Opens none."""
+    """Returns the number of the CUDA plugin's devices; 0 without the plugin. Opens no device."""
     return sum(name.startswith("cuda:") for name in _plugrad.devices())
 
 
 def is_available() -> bool:
-    """Whether there is one."""
+    """Whether there is a CUDA device."""
     return device_count() > 0
 
 
@@ -32,17 +32,17 @@ def current_device() -> int:
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name that people know the hardware by."""
+    """The usual name of the hardware."""
     return _device(device).description
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits for everything that was submitted to the device."""
+    """Waits for all work submitted to the device."""
     _device(device).synchronize()
 
 
 def empty_cache() -> None:
-    """Returns cached memory of all CUDA devices; does nothing without one."""
+    """Releases cached memory of all CUDA devices; does nothing without a CUDA device."""
     for i in range(device_count()):
         Device(f"cuda:{i}").trim()
 

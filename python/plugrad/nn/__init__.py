@@ -1,4 +1,4 @@
-"""Modules, which are functions of tensors with parameters, and losses.
+"""Modules, functions of tensors with parameters, and losses.
 
 Your own class derives from Module, stores tensors and modules as attributes, and defines forward.
 """

@@ -1,4 +1,4 @@
-"""Modules that call a function."""
+"""Modules for calls of a function."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from .module import Module
 
 
 class Calls(Module):
-    """A module that calls a function of tensors with the arguments that its constructor took, which are attributes."""
+    """A module that calls a function of tensors with its constructor's arguments, stored as attributes."""
 
     _function: Callable[..., Any]
     _arguments: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Hooks of modules: their handles, and how backward hooks see the gradients of one call."""
+"""Hooks of modules: their handles, and the gradients of a call for backward hooks."""
 
 import itertools
 from typing import Any
@@ -27,7 +27,7 @@ class HookHandle:
 
 
 class _Seen(Function):
-    """The tensors themselves; their gradients go through a function, which may replace them."""
+    """Returns the tensors themselves; their gradients go through a function that may replace them."""
 
     @staticmethod
     def forward(ctx: Any, through: Any, *tensors: Tensor) -> Any:
@@ -41,11 +41,11 @@ class _Seen(Function):
 
 
 class Watch:
-    """One call of a module with backward hooks."""
+    """A call of a module with backward hooks."""
 
     def __init__(self, module: Any, hooks: list[Any]) -> None:
         self._module, self._hooks = module, hooks
-        self._asked: list[int] = []  # the places of arguments that require a gradient
+        self._asked: list[int] = []  # the places of arguments with requires_grad
         self._count = 0
         self._results: tuple[Any, ...] = ()
 

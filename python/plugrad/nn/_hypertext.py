@@ -7,7 +7,7 @@ _STYLE = "margin-left: 1.5em; font-family: monospace"
 
 
 def tree(module: Any, name: str = "", opened: bool = True) -> str:
-    """A module with its inner ones, which fold, each with the number of its parameters."""
+    """Returns a module with its inner modules as folding HTML, each with the number of its parameters."""
     children = list(module.named_children())
     label = f"({escape(name)}): " if name else ""
     label += escape(f"{type(module).__name__}({module.extra_repr()})") if not children else escape(type(module).__name__)

@@ -1,5 +1,5 @@
-"""Activation functions as modules. Those that take `inplace` accept it for PyTorch's sake: the result is a new tensor either
-way."""
+"""Activation functions as modules. `inplace` is accepted for PyTorch's sake and has no effect: the result is a new
+tensor."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class _Activation(Calls, OfOne):
     inplace = False
 
     def forward(self, x: Tensor) -> Any:
-        """By position, which takes less time than by name."""
+        """Passes arguments by position: this takes less time than by name."""
         if not self._arguments:
             return type(self)._function(x)
         return type(self)._function(x, *[getattr(self, name) for name in self._arguments])
@@ -216,7 +216,7 @@ class _Along(_Activation):
 
 
 class Softmax(_Along):
-    """e^x over its sum along a dim: shares that add up to 1."""
+    """e^x over its sum along a dim: shares of 1."""
 
     _function = staticmethod(_plugrad.softmax)
 
@@ -240,7 +240,7 @@ class GLU(_Along):
 
 
 class PReLU(OfOne):
-    """x where it is positive, else weight x, for a weight that is trained: one number, or one for each channel."""
+    """x where it is positive, else weight x, for a trained weight: a single number, or a number for each channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         self.num_parameters = num_parameters

@@ -52,7 +52,7 @@ class MultiheadAttention(Module):
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         """Returns (output, weights): output has the shape of query; weights are (n, l, s), or (n, heads, l, s) if not
-        averaged, or None without need_weights, which is faster.
+        averaged, or None without need_weights. Without need_weights the call is faster.
 
         query (l, n, embed_dim), key (s, n, kdim), value (s, n, vdim); n comes first with batch_first, and may be left out.
         key_padding_mask (n, s): True, or -inf, where a key has no weight. attn_mask (l, s) or (n heads, l, s): True, or
@@ -106,7 +106,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer one after another, and a norm, if one is given."""
+    """Copies of an encoder layer in succession, and a norm, if given."""
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])

@@ -1,4 +1,4 @@
-"""Modules that contain others: by position, and by name."""
+"""Modules with inner modules: by position, and by name."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ class _Numbered(Module):
         return next((i for i in range(len(modules)) if self._name(i) == name), None)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A position as a name replaces the module there, as programs do that replace layers."""
+        """Replaces the module at a position if the name is a position: programs replace layers in this way."""
         place = self._place(name) if name.isdigit() or isinstance(value, Module) else None
         if place is None:
             super().__setattr__(name, value)
@@ -43,12 +43,12 @@ class _Numbered(Module):
         return self._modules[place]
 
     def append(self, module: Callable[..., Any]) -> Self:
-        """Adds a module behind the others. Returns itself."""
+        """Adds a module at the end. Returns itself."""
         self._modules.append(module)
         return self
 
     def extend(self, modules: Iterable[Callable[..., Any]]) -> Self:
-        """Adds modules behind the others. Returns itself."""
+        """Adds modules at the end. Returns itself."""
         self._modules.extend(modules)
         return self
 
@@ -62,7 +62,7 @@ class _Numbered(Module):
         self._modules[i] = module
 
     def _lines(self) -> Iterator[str]:
-        """Neighbours that look alike share a line: "(0-2): 3 x Linear(..)"."""
+        """Yields repr()'s lines. Equal neighbours share a line: "(0-2): 3 x Linear(..)"."""
         at = 0
         for shown, alike in itertools.groupby(map(repr, self._modules)):
             count = len(list(alike))
@@ -71,7 +71,7 @@ class _Numbered(Module):
 
 
 class ModuleList(_Numbered):
-    """A list of modules, which a module of your own calls as it likes."""
+    """A list of modules, for calls by a module of your own."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self._modules = list(modules)
@@ -81,8 +81,8 @@ class ModuleList(_Numbered):
 
 
 class Sequential(_Numbered):
-    """Calls modules or functions one after another. Parameters are named by position: "0.weight". A dict of modules, or
-    add_module, gives names instead of positions."""
+    """Calls modules or functions in turn. Parameters are named by position: "0.weight". A dict of modules, or add_module,
+    gives names instead of positions."""
 
     def __init__(self, *modules: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
         self._modules: list[Any] = []
@@ -94,7 +94,7 @@ class Sequential(_Numbered):
             self._modules.extend(modules)
 
     def add_module(self, name: str, module: Any) -> None:
-        """Adds a module behind the others, by this name."""
+        """Adds a module at the end, by this name."""
         if name != str(len(self._modules)):
             self._names[len(self._modules)] = name
         self._modules.append(module)
@@ -163,7 +163,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module]) -> None:
-        """Adds modules, or replaces those of the same names."""
+        """Adds modules, or replaces modules of the same names."""
         self._modules.update(modules)
 
     def items(self) -> Iterable[tuple[str, Module]]:
@@ -182,7 +182,7 @@ def _shown(value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters, which a module of your own uses as it likes. Tensors become parameters."""
+    """A list of parameters, for use by a module of your own. Tensors become parameters."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self._values = [_as_parameter(value) for value in values]
@@ -191,11 +191,11 @@ class ParameterList(Module):
         return ((str(i), value) for i, value in enumerate(self._values) if isinstance(value, (Module, Tensor)))
 
     def append(self, value: Any) -> Self:
-        """Adds a parameter behind the others. Returns itself."""
+        """Adds a parameter at the end. Returns itself."""
         return self.extend([value])
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Adds parameters behind the others. Returns itself."""
+        """Adds parameters at the end. Returns itself."""
         self._values.extend(_as_parameter(value) for value in values)
         return self
 
@@ -226,7 +226,7 @@ class ParameterDict(Module):
         return ((name, value) for name, value in self._values.items() if isinstance(value, (Module, Tensor)))
 
     def update(self, parameters: Mapping[str, Any]) -> None:
-        """Adds parameters, or replaces those of the same names."""
+        """Adds parameters, or replaces parameters of the same names."""
         self._values.update({name: _as_parameter(value) for name, value in parameters.items()})
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -16,7 +16,7 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Base(OfOne):
-    """Weight and bias, which start uniform in +-1/sqrt(in / groups * the kernel's elements)."""
+    """Weight and bias. Both start uniform in +-1/sqrt(in / groups * the kernel's elements)."""
 
     _function: Callable[..., Tensor]
     _rank: int
@@ -65,8 +65,7 @@ class _Base(OfOne):
 class _Conv(_Base):
     """Convolution: x (n, in, ..) -> (n, out, ..); weight (out, in / groups, ..), bias (out). Both start uniform in
     +-1/sqrt(in / groups * the kernel's elements). padding may be "valid" or "same"; padding_mode "reflect", "replicate" or
-    "circular" instead of "zeros" says what stands there. Raises ValueError for numbers that do
-    not fit."""
+    "circular" instead of "zeros" selects the elements of the padding. Raises ValueError for unfit numbers."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: _Extents, stride: _Extents = 1,
                  padding: _Extents | str = 0, dilation: _Extents = 1, groups: int = 1, bias: bool = True,
@@ -80,7 +79,7 @@ class _Conv(_Base):
         self.padding = padding if isinstance(padding, str) else self._spread(padding)
 
     def _around(self) -> list[int]:
-        """The elements to add before and behind each axis, the last one first."""
+        """Returns the numbers of elements to add before and behind each axis, the last axis first."""
         if self.padding == "valid":
             return [0] * (2 * self._rank)
         if isinstance(self.padding, tuple):
@@ -112,7 +111,7 @@ class Conv3d(_Conv):
 
 class _ConvTranspose(_Base):
     """Transposed convolution: x (n, in, ..) -> (n, out, ..); weight (in, out / groups, ..), bias (out). Raises ValueError
-    for numbers that do not fit."""
+    for unfit numbers."""
 
     _transposed = True
 

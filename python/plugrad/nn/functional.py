@@ -50,8 +50,8 @@ from .._plugrad import (adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg
 
 
 def _with_inplace(function: Callable[..., Tensor], numbers: int) -> Callable[..., Tensor]:
-    """A function of x and some numbers that also takes PyTorch's `inplace`, by name or behind the numbers, as the modules
-    do: the result is a new tensor either way."""
+    """Returns a function of x and some numbers with PyTorch's `inplace`, by name or behind the numbers, as in the modules:
+    the result is a new tensor in any case."""
     def call(input: Tensor, *given: Any, inplace: bool = False, **named: Any) -> Tensor:
         return function(input, *(given[:numbers] if len(given) == numbers + 1 else given), **named)
     call.__name__ = call.__qualname__ = function.__name__
@@ -91,7 +91,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: None = None,
              ignore_index: int | None = -100, reduce: None = None, reduction: str = "mean") -> Tensor:
-    """plugrad.nll_loss with PyTorch's order of parameters, of which size_average and reduce must be None."""
+    """plugrad.nll_loss with PyTorch's order of parameters. size_average and reduce must be None."""
     _refuse_old("nll_loss", size_average, reduce)
     return _plugrad.nll_loss(input, target, weight, ignore_index, reduction)
 
@@ -102,18 +102,18 @@ def _refuse_old(name: str, *given: Any) -> None:
 
 
 def embedding(input: Tensor, weight: Tensor, *args: Any, **named: Any) -> Tensor:
-    """The rows of weight that the indices in input name: plugrad.embedding with both in PyTorch's order."""
+    """The rows of weight at the indices in input: plugrad.embedding with both in PyTorch's order."""
     return _plugrad.embedding(weight, input, *args, **named)
 
 
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, *, mode: str = "mean",
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor:
-    """Sums, means or largest elements of the rows of weight that the bags in input name: plugrad.embedding_bag."""
+    """Sums, means or largest elements of the rows of weight for the bags in input: plugrad.embedding_bag."""
     return _plugrad.embedding_bag(weight, input, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """1 at the class that the tensor names, else 0, along a last axis of num_classes elements; -1 means one more than the
-    largest class, for which it waits for the device."""
+    """1 at the class in the tensor, else 0, along a last axis of num_classes elements. -1 means the largest class plus 1;
+    to find it, the function waits for the device."""
     return _plugrad.one_hot(tensor, int(tensor.amax().item()) + 1 if num_classes == -1 else num_classes)

@@ -18,7 +18,7 @@ __all__ = ["AlphaDropout", "Bilinear", "ChannelShuffle", "CosineSimilarity", "Dr
 class Linear(OfOne):
     """y = x W^T + b for x (.., in) -> (.., out); weight (out, in), bias (out). Both start uniform in +-1/sqrt(in).
 
-    Raises ValueError for sizes below 1, and for an x whose last extent is not `in`.
+    Raises ValueError for sizes below 1, and if the last extent of x is not `in`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
@@ -67,9 +67,9 @@ class Bilinear(Module):
 
 
 class Embedding(OfOne):
-    """The rows of weight (n, d) that indices (i64, any shape) name: (.., d). The weight starts standard normal.
+    """The rows of weight (n, d) at indices (i64, any shape): (.., d). The weight starts standard normal.
 
-    padding_idx: a row that starts at 0 and gets no gradient. Raises ValueError for one out of range.
+    padding_idx: a row that starts at 0 and gets no gradient. Raises ValueError for a padding_idx out of range.
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, device: Any = None,
@@ -91,7 +91,7 @@ class Embedding(OfOne):
         return _plugrad.embedding(self.weight, indices, self.padding_idx)
 
     def reset_parameters(self) -> None:
-        """Draws the rows again; that of padding_idx becomes 0."""
+        """Draws the rows again; the row padding_idx becomes 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -115,7 +115,7 @@ def _rows(count: int, extent: int, padding_idx: int | None, dtype: Any, device: 
 
 
 class EmbeddingBag(Module):
-    """Sums, means or largest elements of the rows of weight that bags of indices name: plugrad.embedding_bag."""
+    """Sums, means or largest elements of the rows of weight for bags of indices: plugrad.embedding_bag."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", include_last_offset: bool = False,
                  padding_idx: int | None = None, device: Any = None, dtype: Any = None) -> None:
@@ -144,7 +144,7 @@ class Identity(OfOne):
 
 
 class _Dropout(OfOne):
-    """While training, sets elements to 0 with probability p and divides the others by 1 - p; else it returns x. `inplace` is
+    """While training, sets elements to 0 with probability p and divides the rest by 1 - p; else it returns x. `inplace` is
     accepted for PyTorch's sake."""
 
     _function: Callable[..., Tensor]
@@ -183,7 +183,7 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for SELU, which keeps mean and variance."""
+    """Dropout for SELU. It keeps mean and variance."""
 
     _function = staticmethod(_plugrad.alpha_dropout)
 
@@ -195,7 +195,7 @@ class FeatureAlphaDropout(_Dropout):
 
 
 class Flatten(OfOne):
-    """Joins the dims start_dim .. end_dim into one."""
+    """Joins the dims start_dim .. end_dim into a single dim."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -208,7 +208,7 @@ class Flatten(OfOne):
 
 
 class Unflatten(OfOne):
-    """Splits a dim into several of these extents, of which one may be -1."""
+    """Splits a dim into several dims of these extents; a single extent may be -1."""
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
@@ -221,7 +221,7 @@ class Unflatten(OfOne):
 
 
 class _Function(Calls, OfOne):
-    """A function of one tensor."""
+    """A function of a tensor."""
 
 
 class PixelShuffle(_Function):

@@ -73,7 +73,7 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """-weight[t] x[t] for the class t that the target names, where x (n, c, ..) holds logarithms of probabilities."""
+    """-weight[t] x[t] for the class t in the target, where x (n, c, ..) holds logarithms of probabilities."""
 
     _function = staticmethod(_plugrad.nll_loss)
 
@@ -174,7 +174,7 @@ class MultiMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The margins between the classes that a row of targets lists and all others."""
+    """The margins between the classes in a row of targets and all remaining classes."""
 
     _function = staticmethod(_plugrad.multilabel_margin_loss)
 

@@ -1,4 +1,4 @@
-"""Modules: functions of tensors with parameters, and modules that contain others."""
+"""Modules: functions of tensors with parameters, and modules with inner modules."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -21,7 +21,7 @@ else:
             return isinstance(x, Tensor) and x._is_parameter
 
     class Parameter(metaclass=_AsksTheTensor):
-        """A tensor that a module counts among its parameters: a leaf that was asked to have a gradient.
+        """A tensor among a module's parameters: a leaf for which a gradient was requested.
 
         Parameter(data, dtype=None, device=None, requires_grad=True) returns a Tensor with a copy of the data; without
         requires_grad it is frozen. Raises ValueError for integers.
@@ -33,7 +33,7 @@ else:
 
 
 class LoadResult(NamedTuple):
-    """The names that load_state_dict did not find in the state, and those that it did not expect there."""
+    """The names that load_state_dict did not find in the state, and the unexpected names in the state."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -49,12 +49,12 @@ def _no_forward(self: "Module", *arguments: Any) -> Any:
 class Module:
     """A function of tensors with parameters.
 
-    Its parameters are those tensors among its attributes that somebody asked to have a gradient: by nn.Parameter,
-    requires_grad=True or requires_grad_(). One that is frozen later, by requires_grad_(False), remains a parameter.
-    `Tensor([1.0])` tracks a gradient by default, without being asked to, and so is not one: a constant of a module does not
-    become trained by accident. Buffers are never parameters. Attributes may also be modules. Tensors and modules in plain
-    lists, tuples and dicts do not belong to the module, as in PyTorch: for those there are ModuleList, ModuleDict,
-    ParameterList and ParameterDict.
+    Its parameters are the tensors among its attributes for which a gradient was requested: by nn.Parameter,
+    requires_grad=True or requires_grad_(). A parameter remains a parameter when requires_grad_(False) freezes it later.
+    `Tensor([1.0])` tracks a gradient by default, without a request, and so is not a parameter: a constant of a module does
+    not become trained by accident. Buffers are never parameters. Attributes may also be modules. Tensors and modules in
+    plain lists, tuples and dicts do not belong to the module, as in PyTorch: ModuleList, ModuleDict, ParameterList and
+    ParameterDict hold them instead.
     """
 
     forward: Callable[..., Any] = _no_forward
@@ -86,19 +86,19 @@ class Module:
         return found
 
     def register_forward_pre_hook(self, hook: Callable[["Module", tuple[Any, ...]], Any]) -> HookHandle:
-        """Makes calls of this module call hook(module, arguments) first. What it returns, unless None, replaces the
+        """Makes calls of this module call hook(module, arguments) first. The hook's result, unless None, replaces the
         arguments: a tuple, or one argument."""
         return HookHandle(self._hooks()[0], hook)
 
     def register_forward_hook(self, hook: Callable[["Module", tuple[Any, ...], Any], Any]) -> HookHandle:
-        """Makes calls of this module call hook(module, arguments, result) last. What it returns, unless None, replaces the
-        result."""
+        """Makes calls of this module call hook(module, arguments, result) last. The hook's result, unless None, replaces the
+        module's result."""
         return HookHandle(self._hooks()[1], hook)
 
     def register_full_backward_hook(self, hook: Callable[["Module", tuple[Any, ...], tuple[Any, ...]], Any]) -> HookHandle:
         """Makes backward() call hook(module, gradients of the arguments, gradients of the results) for later calls of this
-        module, None for what is no tensor or needs no gradient. What it returns, unless None, replaces the gradients of the
-        arguments, a tuple."""
+        module. A gradient is None if its argument or result is not a tensor or needs no gradient. The hook's result, unless
+        None, is a tuple and replaces the gradients of the arguments."""
         self._hooks()
         return HookHandle(vars(self).setdefault("_backward_hooks", {}), hook)
 
@@ -106,7 +106,7 @@ class Module:
         return ((name, value) for name, value in vars(self).items() if isinstance(value, (Module, Tensor)))
 
     def _all_members(self, prefix: str = "") -> Iterator[tuple[str, Tensor, bool | None]]:
-        """Yields (name, tensor, whether a state_dict has it) for each tensor; None means that it is no buffer."""
+        """Yields (name, tensor, whether a state_dict has it) for each tensor, with None if the tensor is not a buffer."""
         buffers = vars(self).get("_buffer_names", {})
         for name, value in self._members():
             if isinstance(value, Module):
@@ -115,10 +115,10 @@ class Module:
                 yield prefix + name, value, buffers.get(name)
 
     def register_buffer(self, name: str, data: Any, persistent: bool = True) -> None:
-        """Sets an attribute to a tensor that is no parameter, but moves with the module and is in its state_dict.
+        """Sets an attribute to a tensor that is not a parameter, but moves with the module and is in its state_dict.
 
-        data: what plugrad.tensor takes; a tensor is shared, outside the graph. persistent: whether state_dict has it. Raises
-        ValueError for a name that the module uses already.
+        data: as for plugrad.tensor; a tensor is shared, outside the graph. persistent: whether state_dict has it. Raises
+        ValueError for a name already in use by the module.
         """
         buffers = vars(self).setdefault("_buffer_names", {})
         if name in vars(self) and name not in buffers:
@@ -127,7 +127,7 @@ class Module:
         setattr(self, name, data.detach() if isinstance(data, Tensor) else Tensor(data, requires_grad=False))
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Yields (name, tensor) for each buffer, also those of inner modules."""
+        """Yields (name, tensor) for each buffer, also for the buffers of inner modules."""
         return _once((name, tensor) for name, tensor, kept in self._all_members() if kept is not None)
 
     def buffers(self) -> "Tensors":
@@ -135,15 +135,15 @@ class Module:
         return Tensors(tensor for _, tensor in self.named_buffers())
 
     def named_parameters(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight". A parameter that
-        several modules share comes once, under its first name; without remove_duplicate, under each of its names."""
+        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight". A parameter shared
+        by several modules comes once, under its first name; without remove_duplicate, under each of its names."""
         prefix = f"{prefix}." if prefix and not prefix.endswith(".") else prefix
         named = ((name, tensor) for name, tensor, kept in self._all_members(prefix)
                  if kept is None and tensor._is_parameter)
         return _once(named) if remove_duplicate else named
 
     def parameters(self) -> "Tensors":
-        """Returns all parameters, also frozen ones, each once."""
+        """Returns all parameters, also frozen parameters, each once."""
         return Tensors(tensor for _, tensor in self.named_parameters())
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
@@ -156,8 +156,8 @@ class Module:
 
     def named_modules(self, memo: "set[Module] | None" = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, "Module"]]:
-        """Yields (name, module) for this module, whose name is the prefix, and all inner ones: each once, under its first
-        name, or, without remove_duplicate, under each of its names. memo: modules that are left out."""
+        """Yields (name, module) for this module, named by the prefix, and all inner modules: each once, under its first
+        name, or, without remove_duplicate, under each of its names. memo: modules to leave out."""
         memo = set() if memo is None else memo
         if remove_duplicate and self in memo:
             return
@@ -167,7 +167,7 @@ class Module:
             yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator["Module"]:
-        """Yields this module and all inner ones, each once."""
+        """Yields this module and all inner modules, each once."""
         return (module for _, module in self.named_modules())
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
@@ -181,7 +181,7 @@ class Module:
     register_module = add_module
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raises TypeError where a tensor that is no parameter would take the place of one."""
+        """Raises TypeError if the attribute is a parameter and the new tensor is not."""
         if isinstance(value, Tensor) and not value._is_parameter:
             before = vars(self).get(name)
             if isinstance(before, Tensor) and before._is_parameter:
@@ -190,14 +190,14 @@ class Module:
         super().__setattr__(name, value)
 
     def apply(self, function: Callable[["Module"], Any]) -> Self:
-        """Calls a function with each inner module and then with this one. Returns itself."""
+        """Calls a function with each inner module and then with this module. Returns itself."""
         for module in self.children():
             module.apply(function)
         function(self)
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Sets `training`, which Dropout looks at, for this module and all inner ones. Returns itself."""
+        """Sets `training`, read by Dropout, for this module and all inner modules. Returns itself."""
         for module in self.modules():
             if module.training != mode:
                 _plugrad._note_training(id(module))
@@ -209,7 +209,7 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self, on: bool = True) -> Self:
-        """Freezes all parameters, which stay in parameters() and state_dict(), or lets them be trained again."""
+        """Unfreezes all parameters, or freezes them if `on` is False; they stay in parameters() and state_dict()."""
         for tensor in self.parameters():
             tensor.requires_grad_(on)
         return self
@@ -223,8 +223,8 @@ class Module:
                 tensor.grad = _plugrad.zeros_like(tensor.grad)
 
     def to(self, *where: Any) -> Self:
-        """Moves the tensors to a device, or converts the floating ones to a dtype, or both, inside the same leaves, so that
-        optimisers keep their handles. Returns itself. Raises ValueError for a dtype that is not floating."""
+        """Moves the tensors to a device, or converts the floating tensors to a dtype, or both. The leaves stay the same
+        objects, and optimisers keep their handles. Returns itself. Raises ValueError for a dtype that is not floating."""
         for given in where:
             if isinstance(given, Device) or not _is_dtype(given):
                 self._each_leaf(lambda tensor: tensor.move_to_(given))
@@ -291,11 +291,11 @@ class Module:
         return dict(self.named_modules(remove_duplicate=False))[name]
 
     def extra_repr(self) -> str:
-        """What repr() shows before the inner modules."""
+        """Returns repr()'s text before the inner modules."""
         return ""
 
     def _lines(self) -> Iterator[str]:
-        """What repr() shows of each inner module."""
+        """Yields repr()'s text for each inner module."""
         for name, value in self._members():
             if isinstance(value, Module):
                 yield f"({name}): {value!r}"
@@ -319,7 +319,7 @@ def _is_dtype(given: Any) -> bool:
 
 
 class Tensors(list[Tensor]):
-    """A list of tensors that is also an iterator of itself, so that next(model.parameters()) is the first one."""
+    """A list of tensors and an iterator of itself: next(model.parameters()) is the first tensor."""
 
     def __next__(self) -> Tensor:
         if not hasattr(self, "_rest"):
@@ -336,7 +336,7 @@ def _once(named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
 
 
 class OfOne(Module):
-    """A module that returns a tensor for a tensor, as the types of its calls say."""
+    """A module from tensor to tensor, as the types of its calls say."""
 
     if TYPE_CHECKING:
         def __call__(self, x: Tensor) -> Tensor: ...

@@ -15,7 +15,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNo
 
 
 class _Scaled(OfOne):
-    """What has a weight that starts at 1, and a bias at 0."""
+    """A module with a weight, 1 at the start, and a bias, 0 at the start."""
 
     weight: Tensor | None
     bias: Tensor | None = None
@@ -33,7 +33,7 @@ def _filled(shape: Sequence[int], value: float, dtype: Any, device: Any) -> Tens
 
 
 class LayerNorm(_Scaled):
-    """Subtracts the mean of the last axes, whose extents are normalized_shape, and divides by their deviation."""
+    """Subtracts the mean of the last axes, of extents normalized_shape, and divides by their deviation."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device: Any = None, dtype: Any = None) -> None:
@@ -109,7 +109,7 @@ class _Statistics(_Scaled):
             self.running_mean = self.running_var = self.num_batches_tracked = None
 
     def _next_momentum(self) -> float:
-        """Counts a batch. Returns the fraction by which the running statistics move towards the batch's."""
+        """Counts a batch. Returns the fraction for moving the running statistics towards the batch's."""
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
         with no_grad():
@@ -128,7 +128,8 @@ class _Statistics(_Scaled):
 
 class BatchNorm1d(_Statistics):
     """Normalises each channel of x (n, c) or (n, c, l) by the batch's statistics while training, and else by the running
-    ones, which each batch moves by the fraction momentum; None makes them the means over all batches."""
+    statistics. Each batch moves the running statistics by the fraction momentum; None makes them the means over all
+    batches."""
 
     _ranks: tuple[int, ...] = 2, 3
 
@@ -181,7 +182,7 @@ class InstanceNorm3d(InstanceNorm1d):
 
 
 class LocalResponseNorm(OfOne):
-    """Divides by (k + alpha m)^beta, where m is the mean of squares of the `size` channels around each one."""
+    """Divides by (k + alpha m)^beta, where m is the mean of squares of the `size` channels around each channel."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k

@@ -1,4 +1,4 @@
-"""torch.nn.parallel, as far as plugrad has it: one process, one device."""
+"""torch.nn.parallel, as far as plugrad has it: a single process with a single device."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,9 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel(Module):
-    """Calls a module. Its parameters have the names that PyTorch gives them, with "module." in front.
+    """Calls a module. Its parameters have PyTorch's names, with "module." in front.
 
-    Raises NotImplementedError for more than one device.
+    Raises NotImplementedError for several devices.
     """
 
     def __init__(self, module: Module, device_ids: Sequence[Any] | None = None) -> None:

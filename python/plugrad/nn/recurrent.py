@@ -15,7 +15,7 @@ _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 class _Recurrent(Module):
     """x (l, n, in), or (n, l, in) with batch_first, or (l, in) without a batch. Weights and biases of layer 0 are
     weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0, with "_reverse" behind for the direction from the end, and start
-    uniform in +-1/sqrt(hidden_size). Raises ValueError for sizes below 1 and shapes that do not fit."""
+    uniform in +-1/sqrt(hidden_size). Raises ValueError for sizes below 1 and unfit shapes."""
 
     _kind: str
 
@@ -101,7 +101,7 @@ class LSTM(_Recurrent):
 
 
 class _Cell(Module):
-    """One step: x (n, in), or (in), and a state (n, hidden), or (hidden)."""
+    """A step: x (n, in), or (in), and a state (n, hidden), or (hidden)."""
 
     _kind: str
 
@@ -126,7 +126,7 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of RNN."""
+    """A step of RNN."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
                  dtype: Any = None) -> None:
@@ -138,13 +138,13 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of GRU."""
+    """A step of GRU."""
 
     _kind = "gru"
 
 
 class LSTMCell(_Cell):
-    """One step of LSTM."""
+    """A step of LSTM."""
 
     _kind = "lstm"
 

@@ -1,4 +1,4 @@
-"""L-BFGS, which calls a closure several times in each step."""
+"""L-BFGS. A step calls a closure several times."""
 
 import math
 from collections import deque
@@ -13,15 +13,15 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """The quasi-Newton method of Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4, by the names of PyTorch's.
+    """The quasi-Newton method of Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4, by PyTorch's names.
 
-    params: tensors, all in one group, of one dtype, on one device. A step makes at most max_iter moves, and computes loss
-    and gradient at most max_eval times, by default 1.25 max_iter. It ends early where the largest element of the gradient is
-    at most tolerance_grad, or neither the loss nor a parameter changes by more than tolerance_change. history_size: how many
-    moves the estimate of the second derivatives is made of. line_search_fn: None moves by lr; "strong_wolfe" searches for a
-    length that meets the strong Wolfe conditions (algorithms 3.5 and 3.6), from lr.
+    params: tensors, all in a single group, of the same dtype, on the same device. A step makes at most max_iter moves, and
+    computes loss and gradient at most max_eval times, by default 1.25 max_iter. It ends early where the largest element of
+    the gradient is at most tolerance_grad, or neither the loss nor a parameter changes by more than tolerance_change.
+    history_size: the number of moves in the estimate of the second derivatives. line_search_fn: None moves by lr;
+    "strong_wolfe" searches for a length by the strong Wolfe conditions (algorithms 3.5 and 3.6), from lr.
 
-    Raises ValueError for groups and numbers that make no sense.
+    Raises ValueError for several groups and for senseless numbers.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
@@ -43,23 +43,23 @@ class LBFGS(Optimizer):
         self._iterations = 0
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Raises ValueError for a second group: the method works on all parameters as one vector."""
+        """Raises ValueError for a second group: the method works on all parameters as a single vector."""
         if self.param_groups:
             raise ValueError("[LBFGS] all parameters are one group, which the constructor takes")
         super().add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what a checkpoint needs beside the parameters."""
+        """Returns a checkpoint's data beside the parameters."""
         options = {name: value for name, value in self.param_groups[0].items() if name != "params"}
         return {"options": options, "moves": list(self._moves), "last": self._last, "iterations": self._iterations}
 
     def load_state_dict(self, state: dict[str, Any], steps: int | None = None) -> None:
-        """Restores what state_dict returned."""
+        """Restores the result of state_dict."""
         self.param_groups[0].update(state["options"])
         self._moves = deque(state["moves"], maxlen=self.param_groups[0]["history_size"])
         self._last, self._iterations = state["last"], state["iterations"]
 
-    # --- Parameters as one vector.
+    # --- Parameters as a single vector.
 
     def _gradient(self) -> Tensor:
         return _plugrad.cat([_plugrad.zeros_like(each).reshape(-1) if each.grad is None else each.grad.detach().reshape(-1)
@@ -140,8 +140,8 @@ class LBFGS(Optimizer):
 
 
 class _Search:
-    """A length along a direction that meets the strong Wolfe conditions: the loss falls by at least 1e-4 of what the slope
-    promises, and the slope falls to at most 0.9 of what it was."""
+    """Searches a direction for a length by the strong Wolfe conditions: the loss falls by at least 1e-4 of slope times
+    length, and the slope falls to at most 0.9 of its former size."""
 
     _DESCENT, _CURVATURE = 1e-4, 0.9
 

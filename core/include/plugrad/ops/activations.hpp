@@ -7,7 +7,7 @@
 
 namespace plugrad {
 
-// e^x divided by its sum along one axis. bf16 is computed in f32. A line whose elements are all -inf gives NaN.
+// e^x divided by its sum along an axis. bf16 is computed in f32. A line of -inf alone gives NaN.
 PLUGRAD_API Tensor softmax(const Tensor& x, int axis);
 // x sigmoid(x).
 PLUGRAD_API Tensor silu(const Tensor& x);
@@ -24,13 +24,12 @@ PLUGRAD_API Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 PLUGRAD_API Tensor elu(const Tensor& x, double alpha = 1);
 // x limited to [min_val, max_val]. The gradient is 0 at the bounds and beyond them.
 PLUGRAD_API Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1);
-// x limited to [min, max]; a bound that is left out does not limit. If min is above max, every element is max. Any dtype but
-// bool. The gradient is 0 at the bounds, as PyTorch's is since 2.15, and beyond them. Throws Error (invalid) without any
-// bound.
+// x limited to [min, max]; an omitted bound does not limit. If min is above max, every element is max. Any dtype but bool.
+// The gradient is 0 at the bounds, as PyTorch's is since 2.15, and beyond them. Throws Error (invalid) without any bound.
 PLUGRAD_API Tensor clamp(const Tensor& x, std::optional<Number> min = std::nullopt,
                          std::optional<Number> max = std::nullopt);
-// The same with bounds that broadcast with x, of which one may be undefined. Where a bound is NaN, so is the result. A bound
-// that replaces x gets the gradient; a single bound that equals x gets half of it.
+// The same with bounds that broadcast with x; a single bound may be undefined. Where a bound is NaN, so is the result. A
+// bound that replaces x gets the gradient; a single bound that equals x gets half of it.
 PLUGRAD_API Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
 // clamp with a lower bound alone. A tensor's dtype is promoted with x's.
 PLUGRAD_API Tensor clamp_min(const Tensor& x, Number min);

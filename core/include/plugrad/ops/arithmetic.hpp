@@ -30,7 +30,7 @@ PLUGRAD_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 PLUGRAD_API Tensor logaddexp(const Tensor& a, const Tensor& b);
 // log2(2^a + 2^b), without overflow.
 PLUGRAD_API Tensor logaddexp2(const Tensor& a, const Tensor& b);
-// a ln(b); 0 where a is 0 and b is no NaN. The derivative with respect to a is 0 where a = 0 and b <= 0.
+// a ln(b); 0 where a is 0 and b is not NaN. The derivative with respect to a is 0 where a = 0 and b <= 0.
 PLUGRAD_API Tensor xlogy(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor xlogy(const Tensor& a, Number b);
 PLUGRAD_API Tensor xlogy(Number a, const Tensor& b);
@@ -41,7 +41,7 @@ PLUGRAD_API Tensor float_power(Number a, const Tensor& b);
 // sqrt(a^2 + b^2), without overflow. The gradient at (0, 0) is NaN.
 PLUGRAD_API Tensor hypot(const Tensor& a, const Tensor& b);
 
-// |a| with the sign of b, which of a zero counts too; that of NaN counts as positive. The derivative is 0 at a = 0, and with
+// |a| with the sign of b. The sign of a zero counts too; NaN counts as positive. The derivative is 0 at a = 0, and with
 // respect to b.
 PLUGRAD_API Tensor copysign(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor copysign(const Tensor& a, Number b);

@@ -6,8 +6,8 @@
 
 namespace plugrad {
 
-// Multiplies the gradients by max_norm / (total + 1e-6) if that is below 1, where total is the norm of all of them as one
-// vector; see norm for norm_type. Returns total, of rank 0, in the dtype of the first gradient or, without any, f32.
+// Multiplies the gradients by max_norm / (total + 1e-6) if this factor is below 1, where total is the norm of all of them as
+// a vector; see norm for norm_type. Returns total, of rank 0, in the dtype of the first gradient or, without any, f32.
 PLUGRAD_API Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2);
 // Limits each element of the gradients to [-clip_value, clip_value].
 PLUGRAD_API void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);

@@ -1,5 +1,5 @@
-// Products of vectors, matrices and tensors, as sums over axes that the operands share. Operands of two dtypes are promoted
-// as in add. Throws Error (invalid), which names the shapes, if they do not fit.
+// Products of vectors, matrices and tensors, as sums over shared axes of the operands. Operands of two dtypes are promoted
+// as in add. Throws Error (invalid) with the shapes if they do not fit.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -9,21 +9,21 @@
 
 namespace plugrad {
 
-// The sum of products that the equation states: "ij,jk->ik" is the product of two matrices. Each operand has one letter per
-// axis; "..." names any number of axes, which broadcast. Letters that are not behind "->" are summed over; without "->" the
-// result has the axes of "..." and then those letters, sorted, that appear once. A letter that an operand has twice takes
-// the diagonal. Axes of one letter have one extent, or 1. More than two operands are multiplied from left to right.
+// The sum of products of the equation: "ij,jk->ik" is the product of two matrices. Each operand has a letter per axis; "..."
+// names any number of axes, and these axes broadcast. Letters missing behind "->" are summed over; without "->" the result
+// has the axes of "..." and then the letters that appear once, sorted. A repeated letter in an operand takes the diagonal.
+// Axes of the same letter have the same extent, or 1. More than two operands are multiplied from left to right.
 PLUGRAD_API Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands);
-// The sum over the last `axes` axes of a and the first ones of b: the other axes of a, then those of b.
+// The sum over the last `axes` axes of a and the first `axes` axes of b: the remaining axes of a, then of b.
 PLUGRAD_API Tensor tensordot(const Tensor& a, const Tensor& b, int64_t axes = 2);
-// The sum over the axes axes_a of a and axes_b of b, pair by pair. An extent of 1 is repeated to that of its pair.
+// The sum over the axes axes_a of a and axes_b of b, pair by pair. An extent of 1 is repeated to the extent of its pair.
 PLUGRAD_API Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Shape& axes_b);
 
 // a (n) and b (m): (n, m), the product of each element with each.
 PLUGRAD_API Tensor outer(const Tensor& a, const Tensor& b);
-// The sum over the last axes of both: the other axes of a, then those of b. If one has rank 0, a b.
+// The sum over the last axes of both: the remaining axes of a, then of b. If a or b has rank 0, a b.
 PLUGRAD_API Tensor inner(const Tensor& a, const Tensor& b);
-// The sum of products of two vectors of one length.
+// The sum of products of two vectors of the same length.
 PLUGRAD_API Tensor dot(const Tensor& a, const Tensor& b);
 // The same: there are no complex numbers.
 PLUGRAD_API Tensor vdot(const Tensor& a, const Tensor& b);
@@ -49,16 +49,16 @@ PLUGRAD_API Tensor addcmul(const Tensor& x, const Tensor& tensor1, const Tensor&
 // x + value tensor1 / tensor2, element by element; all broadcast. Halves are rounded once. Integers give f32.
 PLUGRAD_API Tensor addcdiv(const Tensor& x, const Tensor& tensor1, const Tensor& tensor2, Number value = 1);
 
-// The Kronecker product: each element of a times all of b, whose extents multiply. The smaller rank gets axes in front.
+// The Kronecker product: each element of a times all of b. Extents multiply. The smaller rank gets axes in front.
 PLUGRAD_API Tensor kron(const Tensor& a, const Tensor& b);
-// The cross product along an axis of extent 3; without one, along the first such axis. The ranks are equal, and the other
+// The cross product along an axis of extent 3; by default, along the first such axis. The ranks are equal, and the remaining
 // axes broadcast.
 PLUGRAD_API Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> axis = std::nullopt);
 // The sum of the diagonal of a matrix. Sums of bools and integers are i64.
 PLUGRAD_API Tensor trace(const Tensor& x);
 // x (.., n, n) times itself, n >= 0 times in all; 0 gives the identity. Throws Error (unsupported) for a negative n.
 PLUGRAD_API Tensor matrix_power(const Tensor& x, int64_t n);
-// The product of two matrices or more, in the order that takes the fewest multiplications. The first and the last one may
+// The product of two matrices or more, in the order with the fewest multiplications. The first and the last operand may
 // be vectors.
 PLUGRAD_API Tensor multi_dot(const std::vector<Tensor>& tensors);
 // The sum over i and j of input1[.., i] weight[o, i, j] input2[.., j], plus bias (o): (.., o).

@@ -1,6 +1,6 @@
-// Convolutions, which networks define as cross-correlations: the weight is not reversed. Floating dtypes. Each takes one
-// number per spatial axis, or one for all. An undefined bias is left out. Throws Error (invalid), which names the shapes, if
-// they do not fit. A device without ops for convolutions copies the windows of x, which takes x's size times the window's.
+// Convolutions as networks define them, cross-correlations: the weight is not reversed. Floating dtypes. Each takes a number
+// per spatial axis, or a number for all. An undefined bias is left out. Throws Error (invalid) with the shapes if they do
+// not fit. A device without ops for convolutions copies the windows of x; the copy has x's size times the window's.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -18,8 +18,8 @@ PLUGRAD_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& b
                           const Shape& padding = {0}, const Shape& dilation = {1}, int64_t groups = 1);
 
 enum class ConvolutionPadding { valid, same };
-// The same with a name for the padding: none, or as much as keeps x's extents, which needs stride 1. Of an odd number, the
-// one more is behind x.
+// The same with a name for the padding: none, or as much as keeps x's extents. To keep the extents the stride must be 1. Of
+// an odd number, the additional element is behind x.
 PLUGRAD_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
                           ConvolutionPadding padding, const Shape& dilation = {1}, int64_t groups = 1);
 PLUGRAD_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,

@@ -4,32 +4,32 @@
 
 namespace plugrad {
 
-// Returns a tensor of this shape whose elements are all `value`.
+// Returns a tensor of this shape with all elements equal to `value`.
 PLUGRAD_API Tensor full(const Shape& shape, Number value, DType dtype = DType::f32, Device device = default_device());
 // Returns a tensor of zeros of this shape.
 PLUGRAD_API Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
 // Returns a tensor of ones of this shape.
 PLUGRAD_API Tensor ones(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
-// Returns a tensor with the shape, dtype and device of `like` whose elements are all `value`.
+// Returns a tensor with the shape, dtype and device of `like` and all elements equal to `value`.
 PLUGRAD_API Tensor full_like(const Tensor& like, Number value);
 // Returns zeros with the shape, dtype and device of `like`.
 PLUGRAD_API Tensor zeros_like(const Tensor& like);
 // Returns ones with the shape, dtype and device of `like`.
 PLUGRAD_API Tensor ones_like(const Tensor& like);
-// Returns start, start + step, ... up to end, which it excludes: ceil((end - start) / step) elements. Throws Error (invalid)
-// for step 0, for a fraction with an integer dtype, and for dtype bool.
+// Returns start, start + step, ... up to end, without end: ceil((end - start) / step) elements. Throws Error (invalid) for
+// step 0, for a fraction with an integer dtype, and for dtype bool.
 PLUGRAD_API Tensor arange(Number start, Number end, Number step = 1, DType dtype = DType::f32,
                           Device device = default_device());
-// Returns `steps` numbers from start to end, both included, at equal distances; of one, start. Integers are rounded towards
-// zero. Throws Error (invalid) for a negative steps, for a fraction with an integer dtype, and for dtype bool.
+// Returns `steps` numbers from start to end, both included, at equal distances; start if steps is 1. Integers are rounded
+// towards zero. Throws Error (invalid) for a negative steps, for a fraction with an integer dtype, and for dtype bool.
 PLUGRAD_API Tensor linspace(double start, double end, int64_t steps, DType dtype = DType::f32,
                             Device device = default_device());
-// Returns base to the power of each of those numbers. Floating dtypes.
+// Returns base to the power of each of linspace's numbers. Floating dtypes.
 PLUGRAD_API Tensor logspace(double start, double end, int64_t steps, double base = 10, DType dtype = DType::f32,
                             Device device = default_device());
-// Returns a tensor whose elements have no particular values.
+// Returns a tensor with unspecified elements.
 PLUGRAD_API Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
-// Returns a tensor with the shape, dtype and device of `like`, whose elements have no particular values.
+// Returns a tensor with the shape, dtype and device of `like` and unspecified elements.
 PLUGRAD_API Tensor empty_like(const Tensor& like);
 // Returns a tensor of rank 0.
 PLUGRAD_API Tensor scalar(Number value, DType dtype = DType::f32, Device device = default_device());

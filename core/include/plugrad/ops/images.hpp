@@ -1,5 +1,5 @@
-// Rearrangements of images x (.., c, h, w), whose leading axes are kept. Throws Error (invalid), which names x's shape, if
-// extents do not divide or windows do not fit.
+// Rearrangements of images x (.., c, h, w). The leading axes are kept. Throws Error (invalid) with x's shape if extents do
+// not divide or windows do not fit.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -13,11 +13,11 @@ PLUGRAD_API Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
 PLUGRAD_API Tensor channel_shuffle(const Tensor& x, int64_t groups);
 
 // The windows of images x (n, c, h, w), or (c, h, w), as the columns of matrices (n, c kh kw, positions); see conv2d for the
-// other parameters, each a number or two. Padding is zeros. Tensor.unfold in Python is the function with the same name that
-// takes windows along one axis.
+// remaining parameters, each a number or two. Padding is zeros. Tensor.unfold in Python is the function with the same name
+// for windows along a single axis.
 PLUGRAD_API Tensor unfold(const Tensor& x, const Shape& kernel_size, const Shape& dilation = {1}, const Shape& padding = {0},
                           const Shape& stride = {1});
-// The reverse, which adds the windows x (n, c kh kw, positions), or without n, to images of output_size (h, w).
+// The reverse: adds the windows x (n, c kh kw, positions), or without n, to images of output_size (h, w).
 // Throws Error (invalid) for bools.
 PLUGRAD_API Tensor fold(const Tensor& x, const Shape& output_size, const Shape& kernel_size, const Shape& dilation = {1},
                         const Shape& padding = {0}, const Shape& stride = {1});

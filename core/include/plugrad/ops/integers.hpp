@@ -18,13 +18,13 @@ PLUGRAD_API Tensor remainder(Number a, const Tensor& b);
 PLUGRAD_API Tensor fmod(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor fmod(const Tensor& a, Number b);
 
-// Bits that both have; of bools the logical and. Throws Error (invalid) for floating operands.
+// Bits set in both; of bools the logical and. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_and(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor bitwise_and(const Tensor& a, Number b);
-// Bits that either has; of bools the logical or. Throws Error (invalid) for floating operands.
+// Bits set in either; of bools the logical or. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_or(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor bitwise_or(const Tensor& a, Number b);
-// Bits that one of both has; of bools the logical exclusive or. Throws Error (invalid) for floating operands.
+// Bits set in exactly one operand; of bools the logical exclusive or. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_xor(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor bitwise_xor(const Tensor& a, Number b);
 // All bits reversed; of bools the logical not. Throws Error (invalid) for floating operands.

@@ -1,8 +1,8 @@
 // Linear algebra of small matrices (.., m, n); the leading axes are a batch, and broadcast where a function takes several
 // operands. Dtypes f32 and f64; integers and bools become f32, halves are refused. Extents may be 0. Factors are computed in
-// host memory, by devices whose plugin has the extension of plugrad/sdk/linalg.h; see PLUGRAD_FALLBACK for others. The
-// functions wait for the device. They throw Error (invalid) for shapes that do not fit and LinAlgError, which names the
-// matrix of the batch, where a matrix has no result. Gradients are right to any order unless a comment says otherwise.
+// host memory, by devices whose plugin has the extension of plugrad/sdk/linalg.h; see PLUGRAD_FALLBACK for other devices.
+// The functions wait for the device. They throw Error (invalid) for unfit shapes, and LinAlgError, with the matrix's place
+// in the batch, where a matrix has no result. Gradients are right to any order unless a comment says otherwise.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -20,11 +20,11 @@ class PLUGRAD_API LinAlgError : public Error {
 
 // --- Linear equations.
 
-// The x with a x = b for square a (.., n, n) and b (.., n, k), or (.., n), which is taken as vectors if b has rank 1 or the
+// The x with a x = b for square a (.., n, n) and b (.., n, k), or (.., n): b holds vectors if it has rank 1 or the
 // shape of a without its last axis. left = false solves x a = b. Throws LinAlgError if a matrix is singular.
 PLUGRAD_API Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
-// The inverse of square matrices. Throws LinAlgError if one is singular. solve is faster and more accurate than a product
-// with the inverse.
+// The inverse of square matrices. Throws LinAlgError if a matrix is singular. solve is faster and more accurate than a
+// product with the inverse.
 PLUGRAD_API Tensor inv(const Tensor& a);
 // The determinant (..) of square matrices. The second derivative at a singular matrix is not accurate.
 PLUGRAD_API Tensor det(const Tensor& a);
@@ -32,11 +32,11 @@ PLUGRAD_API Tensor det(const Tensor& a);
 struct SlogDet {
   Tensor sign, logabsdet;
 };
-// The sign of the determinant, and the natural logarithm of its absolute value: 0 and -inf for a singular matrix, of which
-// the gradient throws LinAlgError. sign has no gradient.
+// The sign of the determinant, and the natural logarithm of its absolute value: 0 and -inf for a singular matrix, whose
+// gradient throws LinAlgError. sign has no gradient.
 PLUGRAD_API SlogDet slogdet(const Tensor& a);
-// The solution x of a x = b, or of x a = b if left is false, for a triangular a (.., n, n), of which the other triangle is
-// not read. unitriangular: its diagonal is 1 and is not read either. Divides by zeros of the diagonal.
+// The solution x of a x = b, or of x a = b if left is false, for a triangular a (.., n, n), whose opposite triangle is not
+// read. unitriangular: its diagonal is 1 and is not read either. Divides by zeros of the diagonal.
 PLUGRAD_API Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left = true,
                                     bool unitriangular = false);
 
@@ -50,13 +50,13 @@ PLUGRAD_API LuFactor lu_factor(const Tensor& a);
 struct Lu {
   Tensor p, l, u;
 };
-// a (.., m, n) = p l u: a permutation (.., m, m), a lower triangular matrix with a diagonal of ones, and an upper triangular
-// one. p has no gradient.
+// a (.., m, n) = p l u: a permutation (.., m, m), a lower triangular matrix with a diagonal of 1, and an upper triangular
+// matrix. p has no gradient.
 PLUGRAD_API Lu lu(const Tensor& a);
 // The x with a x = b from lu_factor of a. adjoint: with a^T x = b.
 PLUGRAD_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true, bool adjoint = false);
 // The lower triangular l (.., n, n) with l l^T = a; with upper its transpose. Reads only the lower triangle of a, or the
-// upper one, but the gradient is symmetric. Throws LinAlgError for a matrix that is not positive definite.
+// upper triangle, but the gradient is symmetric. Throws LinAlgError if a matrix is not positive definite.
 PLUGRAD_API Tensor cholesky(const Tensor& a, bool upper = false);
 // The x with a x = b from l = cholesky(a, upper).
 PLUGRAD_API Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper = false);
@@ -75,9 +75,9 @@ PLUGRAD_API Qr qr(const Tensor& a, QrMode mode = QrMode::reduced);
 struct Eigh {
   Tensor eigenvalues, eigenvectors;
 };
-// The eigenvalues (.., n), ascending, of symmetric matrices, and eigenvectors, which are the orthonormal columns of
-// (.., n, n); their signs are arbitrary. Reads the lower triangle, or with upper the upper one. Gradients through the
-// vectors are infinite or NaN where eigenvalues are equal. Throws LinAlgError for a matrix that is not finite.
+// The eigenvalues (.., n), ascending, of symmetric matrices, and eigenvectors, the orthonormal columns of (.., n, n); their
+// signs are arbitrary. Reads the lower triangle, or with upper the upper triangle. Gradients through the vectors are
+// infinite or NaN where eigenvalues are equal. Throws LinAlgError if a matrix is not finite.
 PLUGRAD_API Eigh eigh(const Tensor& a, bool upper = false);
 // The eigenvalues alone.
 PLUGRAD_API Tensor eigvalsh(const Tensor& a, bool upper = false);
@@ -86,16 +86,15 @@ struct Svd {
   Tensor u, s, vh;
 };
 // a (.., m, n) = u diag(s) vh with orthonormal columns of u and rows of vh and the singular values s (.., k), descending;
-// k = min(m, n). u is (.., m, k) and vh (.., k, n), or with full_matrices (.., m, m) and (.., n, n), of which the further
-// columns and rows have no gradient. Signs are arbitrary. Gradients through u and vh are infinite or NaN where singular
-// values are equal, and where m != n and one is 0. Throws LinAlgError for a matrix that is not finite.
+// k = min(m, n). u is (.., m, k) and vh (.., k, n), or with full_matrices (.., m, m) and (.., n, n), whose further columns
+// and rows have no gradient. Signs are arbitrary. Gradients through u and vh are infinite or NaN where singular values are
+// equal, and where m != n and a singular value is 0. Throws LinAlgError if a matrix is not finite.
 PLUGRAD_API Svd svd(const Tensor& a, bool full_matrices = true);
 // The singular values alone.
 PLUGRAD_API Tensor svdvals(const Tensor& a);
 
-// The pseudoinverse (.., n, m), in which singular values up to max(atol, rtol * the largest) count as 0. rtol is
-// max(m, n) times the dtype's epsilon if both are left out, and 0 if only atol is given. The gradient is that at constant
-// rank.
+// The pseudoinverse (.., n, m). Singular values up to max(atol, rtol * the largest) count as 0. rtol is max(m, n) times the
+// dtype's epsilon if both are left out, and 0 if only atol is given. The gradient is the gradient at constant rank.
 PLUGRAD_API Tensor pinv(const Tensor& a, std::optional<double> atol = std::nullopt,
                         std::optional<double> rtol = std::nullopt);
 // The number (i64) of singular values above max(atol, rtol * the largest); defaults as in pinv.
@@ -105,7 +104,8 @@ PLUGRAD_API Tensor matrix_rank(const Tensor& a, std::optional<double> atol = std
 struct LeastSquares {
   Tensor solution, residuals, rank, singular_values;
 };
-// The x of least norm among those that minimise the norm of a x - b, for a (.., m, n) of any rank and b as in solve.
+// The x that minimises the norm of a x - b, for a (.., m, n) of any rank and b as in solve; of several such x, the x of
+// least norm.
 // Singular values up to rcond * the largest count as 0; rcond is max(m, n) times the dtype's epsilon if it is left out.
 // residuals are the squares of these norms, per column, or empty unless m > n and all matrices have rank n. rank (..) is
 // i64. Gradients flow through solution, at constant rank, and residuals.
@@ -113,8 +113,8 @@ PLUGRAD_API LeastSquares lstsq(const Tensor& a, const Tensor& b, std::optional<d
 
 // --- Norms.
 
-// The p-norm of all elements along axes, or of all; see norm, but integers become f32. Of no elements it is 0, and for a
-// negative or infinite ord an Error (invalid).
+// The p-norm of all elements along axes, or of all; see norm, but integers become f32. The norm of no elements is 0, and for
+// a negative or infinite ord an Error (invalid).
 PLUGRAD_API Tensor vector_norm(const Tensor& x, double ord = 2, const Shape& axes = {}, bool keepdim = false);
 
 enum class MatrixNorm { frobenius, nuclear };
@@ -122,11 +122,11 @@ enum class MatrixNorm { frobenius, nuclear };
 // Frobenius norm.
 PLUGRAD_API Tensor matrix_norm(const Tensor& a, MatrixNorm ord = MatrixNorm::frobenius, const Shape& axes = {-2, -1},
                                bool keepdim = false);
-// ord 1: the largest sum of |elements| of a column; infinity: of a row; 2: the largest singular value; negative ones: the
-// smallest. Throws Error (invalid) for another ord.
+// ord 1: the largest sum of |elements| of a column; infinity: of a row; 2: the largest singular value; -1, -infinity, -2:
+// the smallest. Throws Error (invalid) for any other ord.
 PLUGRAD_API Tensor matrix_norm(const Tensor& a, double ord, const Shape& axes = {-2, -1}, bool keepdim = false);
-// The condition number: the norm of a times that of its inverse, infinite for a singular matrix. ord is that of matrix_norm;
-// 2 and -2 are quotients of singular values, for which m and n may differ.
+// The condition number: the norm of a times the norm of its inverse, infinite for a singular matrix. ord is as in
+// matrix_norm; 2 and -2 are quotients of singular values, and m and n may differ.
 PLUGRAD_API Tensor cond(const Tensor& a, double ord = 2);
 PLUGRAD_API Tensor cond(const Tensor& a, MatrixNorm ord);
 

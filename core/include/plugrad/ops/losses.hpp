@@ -1,5 +1,6 @@
-// Losses. The operands have one dtype, which is floating, and one shape unless the comment says otherwise. Reduction::none
-// returns the loss of each element, mean and sum reduce all of them. Throws Error (invalid), which names what differs.
+// Losses. The operands have the same floating dtype, and the same shape unless the comment says otherwise. Reduction::none
+// returns the loss of each element, mean and sum reduce all of them. Throws Error (invalid) with the differing dtypes or
+// shapes.
 #pragma once
 #include <plugrad/ops/reduce.hpp>
 
@@ -20,7 +21,7 @@ PLUGRAD_API Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reducti
 PLUGRAD_API Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight = {},
                                         Reduction reduction = Reduction::mean);
 // -(pos_weight target ln(p) + (1 - target) ln(1 - p)) weight for p = sigmoid(x), without overflow. weight and pos_weight
-// broadcast to x; undefined ones are 1.
+// broadcast to x and are 1 if undefined.
 PLUGRAD_API Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight = {},
                                                     const Tensor& pos_weight = {}, Reduction reduction = Reduction::mean);
 // The negative log-likelihood of counts under Poisson distributions of mean e^x, e^x - target x, or, without log_input, of
@@ -28,16 +29,16 @@ PLUGRAD_API Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tenso
 PLUGRAD_API Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input = true, bool full = false,
                                     double eps = 1e-8, Reduction reduction = Reduction::mean);
 // The same under normal distributions of mean x and variance var: (ln(v) + (x - target)^2 / v) / 2 for v = var, but eps at
-// least, which does not change the gradient. x, target and var broadcast. full adds ln(2 pi) / 2.
+// least; this limit does not change the gradient. x, target and var broadcast. full adds ln(2 pi) / 2.
 PLUGRAD_API Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full = false,
                                      double eps = 1e-6, Reduction reduction = Reduction::mean);
 // target (ln(target) - x), where x holds logarithms of probabilities; 0 where target is 0. With log_target, target holds
-// logarithms too. The mean is that of all elements; Reduction::batchmean divides the sum by the extent of the first axis.
+// logarithms too. The mean is over all elements; Reduction::batchmean divides the sum by the extent of the first axis.
 PLUGRAD_API Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                           bool log_target = false);
-// -weight[t] x[t] for the class t that target (i64) names, where x (n, c), (n, c, ..) or (c) holds logarithms of
-// probabilities and target has the shape of x without c. Targets equal to ignore_index give 0. The mean divides by the
-// weights of the targets that count. A class out of range is an Error (index_error); some devices report it later.
+// -weight[t] x[t] for the class t in target (i64), where x (n, c), (n, c, ..) or (c) holds logarithms of probabilities and
+// target has the shape of x without c. Targets equal to ignore_index give 0. The mean divides by the weights of the
+// remaining targets. A class out of range is an Error (index_error); some devices report it later.
 PLUGRAD_API Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight = {},
                             std::optional<int64_t> ignore_index = -100, Reduction reduction = Reduction::mean);
 

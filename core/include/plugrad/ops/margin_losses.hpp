@@ -1,5 +1,5 @@
 // Losses that are 0 beyond a margin, and their smooth forms. Floating dtypes. For reduction see losses.hpp. Throws Error
-// (invalid), which names the shapes, if they do not fit. Where a loss reaches 0, its gradient is 0.
+// (invalid) with the shapes if they do not fit. Where a loss reaches 0, its gradient is 0.
 #pragma once
 #include <plugrad/ops/reduce.hpp>
 
@@ -21,12 +21,12 @@ PLUGRAD_API Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, con
 PLUGRAD_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                        double margin = 1, double p = 2, double eps = 1e-6, bool swap = false,
                                        Reduction reduction = Reduction::mean);
-// The mean over the c classes i of max(0, margin - x[t] + x[i])^p weight[t] for the class t that target, integers (n) or
-// (), names, without i = t. x (n, c) or (c); p is 1 or 2; weight (c).
+// The mean over the c classes i of max(0, margin - x[t] + x[i])^p weight[t], without i = t, for the class t in target,
+// integers (n) or (). x (n, c) or (c); p is 1 or 2; weight (c).
 PLUGRAD_API Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p = 1, double margin = 1,
                                      const Tensor& weight = {}, Reduction reduction = Reduction::mean);
-// The sum over all targets j and all other classes i of max(0, 1 - x[j] + x[i]) / c. x (n, c) or (c); target, integers of
-// x's shape, lists the targets of each row before the first -1.
+// The sum over all targets j and all remaining classes i of max(0, 1 - x[j] + x[i]) / c. x (n, c) or (c); target, integers
+// of x's shape, lists the targets of each row before the first -1.
 PLUGRAD_API Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 // ln(1 + e^(-target x)), where target is 1 or -1.
 PLUGRAD_API Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);

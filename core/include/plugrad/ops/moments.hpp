@@ -1,4 +1,4 @@
-// Statistics that leave NaN out, of several variables, and of sampled functions. For axes and keepdim see sum.
+// Statistics without NaN, of several variables, and of sampled functions. For axes and keepdim see sum.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -6,13 +6,13 @@
 
 namespace plugrad {
 
-// The sum of the elements that are not NaN; 0 without any. NaN gets no gradient. See sum.
+// The sum of the elements except NaN; 0 without any. NaN gets no gradient. See sum.
 PLUGRAD_API Tensor nansum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// The mean of the elements that are not NaN; NaN without any. NaN gets no gradient. See mean.
+// The mean of the elements except NaN; NaN without any. NaN gets no gradient. See mean.
 PLUGRAD_API Tensor nanmean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// The variance of the elements that are not NaN; NaN without any. NaN gets no gradient. See var.
+// The variance of the elements except NaN; NaN without any. NaN gets no gradient. See var.
 PLUGRAD_API Tensor nanvar(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
-// The standard deviation of the elements that are not NaN; NaN without any. NaN gets no gradient. See std.
+// The standard deviation of the elements except NaN; NaN without any. NaN gets no gradient. See std.
 PLUGRAD_API Tensor nanstd(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
 // The variance and the mean.
 PLUGRAD_API std::vector<Tensor> var_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
@@ -20,7 +20,7 @@ PLUGRAD_API std::vector<Tensor> var_mean(const Tensor& x, const Shape& axes = {}
 // The standard deviation and the mean.
 PLUGRAD_API std::vector<Tensor> std_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
                                          double correction = 1);
-// The covariances (m, m) of m variables, the rows of x, over their observations; of one variable (rank 0 or 1) a number.
+// The covariances (m, m) of m variables, the rows of x, over their observations; of 1 variable (rank 0 or 1) a number.
 // fweights (integers) says how often each observation counts, aweights how much. Throws Error (invalid) if shapes do not
 // fit.
 PLUGRAD_API Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = {}, const Tensor& aweights = {});

@@ -7,19 +7,19 @@
 
 namespace plugrad {
 
-// The positions (i64) of the true elements in row-major order: one row for each, with its position along each axis of x.
+// The positions (i64) of the true elements in row-major order: a row for each, with its position along each axis of x.
 PLUGRAD_API Tensor nonzero(const Tensor& x);
 // The same as nonzero.
 PLUGRAD_API Tensor argwhere(const Tensor& x);
 // The first `size` rows of nonzero, and rows of fill_value if there are fewer. Throws Error (invalid) for a negative size.
 PLUGRAD_API Tensor nonzero_static(const Tensor& x, int64_t size, int64_t fill_value = -1);
-// The same positions as one tensor (i64) of rank 1 for each axis, which index accepts as a key. Rank 0 counts as rank 1.
+// The same positions as a key for index: a tensor (i64) of rank 1 for each axis. Rank 0 counts as rank 1.
 PLUGRAD_API std::vector<Tensor> where(const Tensor& condition);
 // The elements of x where mask (bool) is true, row-major, as a tensor of rank 1. Both broadcast.
 PLUGRAD_API Tensor masked_select(const Tensor& x, const Tensor& mask);
-// x with the elements of source, row-major, in place of those where mask (bool) is true. x and mask broadcast; source has
-// x's dtype. Throws Error (index_error) if source has too few elements, which some devices report later. The gradient of
-// source is 0 for elements beyond the number of true ones.
+// x with the elements of source, row-major, in place of x's elements where mask (bool) is true. x and mask broadcast; source
+// has x's dtype. Throws Error (index_error) if source has too few elements; some devices report it later. The gradient of
+// source is 0 for elements beyond the number of true elements.
 PLUGRAD_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
 
 }  // namespace plugrad

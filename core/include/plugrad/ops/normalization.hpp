@@ -1,5 +1,5 @@
-// Normalisation. Floating dtypes; bf16 is computed in f32. An undefined weight or bias is left out; one that is given has
-// the dtype of x.
+// Normalisation. Floating dtypes; bf16 is computed in f32. An undefined weight or bias is left out; a defined weight or bias
+// has the dtype of x.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -16,11 +16,11 @@ PLUGRAD_API Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, co
 // times weight. If eps is left out, it is the distance from 1 to the next number of x's dtype.
 PLUGRAD_API Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                             std::optional<double> eps = std::nullopt);
-// Normalises each channel of x (n, c, ..) over all other axes, then times weight (c) plus bias (c). With training it uses
-// the batch's mean and variance (correction 0), and moves running_mean and running_var (c) towards them in place, by the
-// fraction momentum, with the variance of correction 1; undefined ones are left alone. Without training it uses the running
-// ones. Throws Error (invalid) if shapes do not fit, without training and running ones, and for training on one element per
-// channel.
+// Normalises each channel of x (n, c, ..) over all remaining axes, then times weight (c) plus bias (c). With training it
+// uses the batch's mean and variance (correction 0), and moves running_mean and running_var (c), unless undefined, towards
+// them in place, by the fraction momentum, with the variance of correction 1. Without training it uses running_mean and
+// running_var. Throws Error (invalid) if shapes do not fit, for undefined running_mean or running_var without training, and
+// for training on 1 element per channel.
 PLUGRAD_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
                               const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
                               double momentum = 0.1, double eps = 1e-5);
@@ -29,14 +29,14 @@ PLUGRAD_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean = {}, 
 PLUGRAD_API Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
                               double eps = 1e-5);
 // Normalises each channel of each x[n, c], over all axes behind it, then times weight (c) plus bias (c). With
-// use_input_stats it uses their own mean and variance (correction 0), and moves running_mean and running_var (c), unless
-// undefined, towards the means of those of all n by the fraction momentum, with the variance of correction 1; else it uses
-// the running ones. Throws Error (invalid) as batch_norm does.
+// use_input_stats it uses the channel's own mean and variance (correction 0), and moves running_mean and running_var (c),
+// unless undefined, towards the averages of the means and variances of all n by the fraction momentum, with the variance of
+// correction 1; else it uses running_mean and running_var. Throws Error (invalid) as batch_norm does.
 PLUGRAD_API Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
                                  const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
                                  double momentum = 0.1, double eps = 1e-5);
-// Divides by (k + alpha m)^beta, where m is the sum of squares of the `size` channels around each one, divided by size; x is
-// (n, c, ..). Throws Error (invalid) for rank 2 or less.
+// Divides by (k + alpha m)^beta, where m is the sum of squares of the `size` channels around each channel, divided by size;
+// x is (n, c, ..). Throws Error (invalid) for rank 2 or less.
 PLUGRAD_API Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
 
 }  // namespace plugrad

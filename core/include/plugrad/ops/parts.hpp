@@ -1,4 +1,4 @@
-// Parts of tensors as views, and copies of tensors in which a part is replaced. The gradient of a part goes to its place.
+// Parts of tensors as views, and copies of tensors with a replaced part. The gradient of a part goes to its place.
 // src has the part's shape and x's dtype and device; Error (invalid) names both shapes if it does not.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
@@ -8,22 +8,22 @@
 
 namespace plugrad {
 
-// A view of `length` elements of an axis from start on, which counts from the end if it is negative. Throws Error
-// (index_error) for a start out of range, and Error (invalid) if there are fewer elements.
+// A view of `length` elements of an axis from start on; a negative start counts from the end. Throws Error (index_error) for
+// a start out of range, and Error (invalid) if there are fewer elements.
 PLUGRAD_API Tensor narrow(const Tensor& x, int axis, int64_t start, int64_t length);
-// Views of each element of an axis, without that axis.
+// Views of each element of an axis, without the axis.
 PLUGRAD_API std::vector<Tensor> unbind(const Tensor& x, int axis = 0);
-// A view of the diagonal of two axes, as a last axis in place of both. offset moves it: 1 is the one above, -1 the one
-// below. It is empty if the offset leads outside. Throws Error (invalid) if both axes are the same.
+// A view of the diagonal of two axes, as a last axis in place of both. offset moves the diagonal: up by 1 for 1, down by 1
+// for -1. It is empty if the offset leads outside. Throws Error (invalid) if both axes are the same.
 PLUGRAD_API Tensor diagonal(const Tensor& x, int64_t offset = 0, int axis1 = 0, int axis2 = 1);
 // A copy of a matrix's diagonal, or the square matrix with a tensor of rank 1 on a diagonal and 0 elsewhere. Throws Error
-// (invalid) for other ranks.
+// (invalid) for higher ranks and rank 0.
 PLUGRAD_API Tensor diag(const Tensor& x, int64_t diagonal = 0);
 // The square matrix with all elements of x, row-major, on a diagonal and 0 elsewhere.
 PLUGRAD_API Tensor diagflat(const Tensor& x, int64_t offset = 0);
-// Zeros with the last axis of x on the diagonal of two axes of the result, which replace it.
+// Zeros with the last axis of x on the diagonal of two axes of the result. These two axes replace the last axis.
 PLUGRAD_API Tensor diag_embed(const Tensor& x, int64_t offset = 0, int axis1 = -2, int axis2 = -1);
-// x with src as its diagonal; see diagonal for the other parameters.
+// x with src as its diagonal; see diagonal for the remaining parameters.
 PLUGRAD_API Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset = 0, int axis1 = 0, int axis2 = 1);
 // x with src as the element `index` of an axis; see select.
 PLUGRAD_API Tensor select_scatter(const Tensor& x, const Tensor& src, int axis, int64_t index);

@@ -17,8 +17,8 @@ PLUGRAD_API Tensor threshold(const Tensor& x, double threshold, double value);
 PLUGRAD_API Tensor softshrink(const Tensor& x, double lambd = 0.5);
 // x, but 0 where |x| is at most lambd, where the gradient is 0, too.
 PLUGRAD_API Tensor hardshrink(const Tensor& x, double lambd = 0.5);
-// x where it is positive, else weight x. weight has one element, or one for each channel (axis 1 of x). The derivative with
-// respect to x is weight at 0.
+// x where it is positive, else weight x. weight has 1 element, or an element for each channel (axis 1 of x). The derivative
+// with respect to x is weight at 0.
 PLUGRAD_API Tensor prelu(const Tensor& x, const Tensor& weight);
 // x where it is positive, else slope x. slope is (lower + upper) / 2; with training, each element draws its own, uniform
 // between the two, from the device's generator. The gradient at 0 is the slope.

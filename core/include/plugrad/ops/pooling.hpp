@@ -1,8 +1,8 @@
 // Pooling over windows of the last axes of x (n, c, l), (n, c, h, w) or (n, c, d, h, w), or without n. Floating dtypes. Each
-// takes one number per spatial axis, or one for all. An empty stride means kernel_size. An axis of l elements gives floor((l
-// + 2 padding - dilation (k - 1) - 1) / stride) + 1; with ceil_mode, windows that begin in x or in the padding before it may
-// end beyond the padding, so the quotient is rounded up. Throws Error (invalid) if a window does not fit, if padding is
-// above half of kernel_size, and for spatial axes without elements.
+// takes a number per spatial axis, or a number for all. An empty stride means kernel_size. An axis of l elements gives
+// floor((l + 2 padding - dilation (k - 1) - 1) / stride) + 1; with ceil_mode, windows that begin in x or in the padding
+// before it may end beyond the padding, so the quotient is rounded up. Throws Error (invalid) if a window does not fit, if
+// padding is above half of kernel_size, and for spatial axes without elements.
 #pragma once
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/tensor/tensor.hpp>
@@ -29,9 +29,9 @@ PLUGRAD_API ValuesIndices max_pool2d_with_indices(const Tensor& x, const Shape& 
 PLUGRAD_API ValuesIndices max_pool3d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
                                                   const Shape& padding = {0}, const Shape& dilation = {1},
                                                   bool ceil_mode = false);
-// Zeros with x's elements at indices (i64, in x's shape), which count in the flattened spatial axes of the result; of
-// several elements for one place the last is kept, and all of them get its gradient. An axis of l elements has (l - 1)
-// stride - 2 padding + k of them in the result, or as many as output_size says, which is less than a stride away.
+// Zeros with x's elements at indices (i64, in x's shape), positions in the flattened spatial axes of the result. The last of
+// several elements for the same place is kept, and all of them get its gradient. An axis of l elements has (l - 1) stride -
+// 2 padding + k elements in the result, or output_size elements, a number less than a stride away.
 PLUGRAD_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Shape& kernel_size, const Shape& stride = {},
                                 const Shape& padding = {0}, const Shape& output_size = {});
 PLUGRAD_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Shape& kernel_size, const Shape& stride = {},
@@ -39,8 +39,8 @@ PLUGRAD_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Sh
 PLUGRAD_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Shape& kernel_size, const Shape& stride = {},
                                 const Shape& padding = {0}, const Shape& output_size = {});
 
-// The mean of each window. Padding counts as zeros, or not at all if count_include_pad is false; what ceil_mode adds beyond
-// it never counts.
+// The mean of each window. Padding counts as zeros, or not at all if count_include_pad is false; elements beyond the
+// padding, due to ceil_mode, never count.
 PLUGRAD_API Tensor avg_pool1d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
                               const Shape& padding = {0}, bool ceil_mode = false, bool count_include_pad = true);
 // The mean of each window, as avg_pool1d has it. divisor_override, if given, divides the sums in place of the number of
@@ -51,8 +51,8 @@ PLUGRAD_API Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const S
 PLUGRAD_API Tensor avg_pool3d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
                               const Shape& padding = {0}, bool ceil_mode = false, bool count_include_pad = true,
                               std::optional<int64_t> divisor_override = std::nullopt);
-// The sum of the elements' norm_type-th powers in each window, to the power of 1 / norm_type. A window that ceil_mode cuts
-// off counts as a whole one with the same mean. The gradient is 0 where the sum is 0.
+// The sum of the elements' norm_type-th powers in each window, to the power of 1 / norm_type. An incomplete window, due to
+// ceil_mode, counts as a whole window with the same mean. The gradient is 0 where the sum is 0.
 PLUGRAD_API Tensor lp_pool1d(const Tensor& x, double norm_type, const Shape& kernel_size, const Shape& stride = {},
                              bool ceil_mode = false);
 PLUGRAD_API Tensor lp_pool2d(const Tensor& x, double norm_type, const Shape& kernel_size, const Shape& stride = {},
@@ -60,7 +60,7 @@ PLUGRAD_API Tensor lp_pool2d(const Tensor& x, double norm_type, const Shape& ker
 PLUGRAD_API Tensor lp_pool3d(const Tensor& x, double norm_type, const Shape& kernel_size, const Shape& stride = {},
                              bool ceil_mode = false);
 
-// The means of output_size windows, which cover x: along an axis of l elements of which l' are left, window i begins at
+// The means of output_size windows that cover x: along an axis of l elements, with l' windows, window i begins at
 // floor(i l / l') and ends before ceil((i + 1) l / l').
 PLUGRAD_API Tensor adaptive_avg_pool1d(const Tensor& x, const Shape& output_size);
 PLUGRAD_API Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size);

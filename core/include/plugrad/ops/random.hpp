@@ -1,5 +1,5 @@
-// Random numbers, drawn from the device's generator: a seed gives the same results on every device (those of normal and
-// exponential up to the rounding of its logarithms). Results have no gradient.
+// Random numbers, drawn from the device's generator: a seed gives the same results on every device (the results of normal
+// and exponential up to the rounding of its logarithms). Results have no gradient.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -24,19 +24,19 @@ PLUGRAD_API Tensor randint_like(const Tensor& like, int64_t high, std::optional<
 // 0 .. n - 1 in random order.
 PLUGRAD_API Tensor randperm(int64_t n, DType dtype = DType::i64, Device device = default_device());
 
-// 1 with the probability that is x's element, or with probability p, else 0; in x's shape and dtype. x is floating if its
-// elements are the probabilities. Throws Error (invalid) for probabilities outside [0, 1]; to see those of x it waits for
+// 1 with x's element as the probability, or with probability p, else 0; in x's shape and dtype. x is floating if its
+// elements are the probabilities. Throws Error (invalid) for probabilities outside [0, 1]; to see x's elements it waits for
 // the device.
 PLUGRAD_API Tensor bernoulli(const Tensor& x);
 PLUGRAD_API Tensor bernoulli(const Tensor& x, double p);
 
-// num_samples indices (i64) for each line of the last axis of x, (n) or (lines, n), which holds weights; with replacement
-// each sample has probability weight / sum. Throws Error (invalid) for weights that are negative, infinite or NaN, for lines
-// without a positive one, and without replacement for lines with fewer positive ones than samples. Waits for the device.
+// num_samples indices (i64) for each line of the last axis of the weights x, (n) or (lines, n); with replacement each sample
+// has probability weight / sum. Throws Error (invalid) for negative, infinite or NaN weights, for lines without a positive
+// weight, and without replacement for lines with fewer positive weights than samples. Waits for the device.
 PLUGRAD_API Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement = false);
 
-// Normal with this mean and standard deviation; tensors broadcast. Throws Error (invalid) for a negative deviation; to see
-// those of a tensor it waits for the device.
+// Normal with this mean and standard deviation; tensors broadcast. Throws Error (invalid) for a negative deviation; to see a
+// tensor's deviations it waits for the device.
 PLUGRAD_API Tensor normal(const Tensor& mean, const Tensor& deviation);
 PLUGRAD_API Tensor normal(const Tensor& mean, double deviation = 1);
 PLUGRAD_API Tensor normal(double mean, const Tensor& deviation);

@@ -21,7 +21,7 @@ PLUGRAD_API Tensor softmin(const Tensor& x, int axis);
 // The first half of x along an axis times the sigmoid of the second half. Throws Error (invalid) for an odd extent.
 PLUGRAD_API Tensor glu(const Tensor& x, int axis = -1);
 // softmax((x + g) / tau) along an axis for noise g of the standard Gumbel distribution, drawn from the device's generator.
-// hard: 1 for the largest element and 0 for the others, with the gradient of the softmax.
+// hard: 1 for the largest element and 0 for the rest, with the gradient of the softmax.
 PLUGRAD_API Tensor gumbel_softmax(const Tensor& x, double tau = 1, bool hard = false, int axis = -1);
 
 }  // namespace plugrad

@@ -1,7 +1,7 @@
 // Order along an axis. NaN is larger than every number, -0 equals 0, false is smaller than true, and equal elements keep
-// their order. Negative axes count from the end; rank 0 counts as one element. Indices are i64 and have no gradient; the
-// gradient of a value goes to the element that its index names. In Python, axis= in place of dim= gives the values without
-// the indices.
+// their order. Negative axes count from the end; rank 0 counts as 1 element. Indices are i64 and have no gradient; the
+// gradient of a value goes to the element at its index. In Python, axis= in place of dim= gives the values without the
+// indices.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -16,7 +16,7 @@ struct ValuesIndices {
 
 // The positions that sort x along an axis. The order is stable also if stable is false.
 PLUGRAD_API Tensor argsort(const Tensor& x, int axis = -1, bool descending = false, bool stable = false);
-// x in order along an axis, and the positions that its elements had.
+// x in order along an axis, and the elements' former positions.
 PLUGRAD_API ValuesIndices sort(const Tensor& x, int axis = -1, bool descending = false, bool stable = false);
 // x in order along its first axis.
 PLUGRAD_API Tensor msort(const Tensor& x);
@@ -26,11 +26,11 @@ PLUGRAD_API ValuesIndices topk(const Tensor& x, int64_t k, int axis = -1, bool l
 // The k-th smallest element along an axis, counted from 1. Throws Error (invalid) for a k below 1 or above the extent.
 PLUGRAD_API ValuesIndices kthvalue(const Tensor& x, int64_t k, int axis = -1, bool keepdim = false);
 
-// The largest element along an axis, and the position of the first such; of the first NaN if there is one. In Python it is
-// max with a dim that is one number. Throws Error (invalid) for no elements.
+// The largest element along an axis, and the position of its first occurrence; NaN and the position of the first NaN if x
+// has a NaN. In Python it is max with a single number as dim. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices max_with_indices(const Tensor& x, int axis, bool keepdim = false);
-// The smallest element along an axis, and the position of the first such; of the first NaN if there is one. In Python it is
-// min with a dim that is one number. Throws Error (invalid) for no elements.
+// The smallest element along an axis, and the position of its first occurrence; NaN and the position of the first NaN if x
+// has a NaN. In Python it is min with a single number as dim. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices min_with_indices(const Tensor& x, int axis, bool keepdim = false);
 template <std::same_as<int> Axis> ValuesIndices max(const Tensor& x, Axis axis, bool keepdim = false) {
   return max_with_indices(x, axis, keepdim);
@@ -39,11 +39,11 @@ template <std::same_as<int> Axis> ValuesIndices min(const Tensor& x, Axis axis, 
   return min_with_indices(x, axis, keepdim);
 }
 
-// The element in the middle of the order; of an even number, the lower of the two. NaN if there is one, or no element at
-// all. All elements that equal the result share the gradient of the first form.
+// The element in the middle of the order; of an even number of elements, the lower of the middle two. NaN if there is a NaN,
+// or no element at all. All elements equal to the result share the gradient of the first form.
 PLUGRAD_API Tensor median(const Tensor& x);
 PLUGRAD_API ValuesIndices median(const Tensor& x, int axis, bool keepdim = false);
-// The same of the elements that are not NaN; NaN if all are.
+// The same, without the NaNs; NaN if all elements are NaN.
 PLUGRAD_API Tensor nanmedian(const Tensor& x);
 PLUGRAD_API ValuesIndices nanmedian(const Tensor& x, int axis, bool keepdim = false);
 // The most frequent element along an axis, and the position of its last occurrence; of several, the smallest. NaN equals

@@ -44,7 +44,7 @@ PLUGRAD_API Tensor i1e(const Tensor& x);
 
 PLUGRAD_API Tensor sinc(const Tensor& x);  // sin(pi x) / (pi x); 1 at 0, with gradient 0
 PLUGRAD_API Tensor entr(const Tensor& x);  // -x ln(x); 0 at 0, -infinity where x is negative. The gradient at 0 is infinite
-// a ln(1 + b); 0 where a is 0 and b is no NaN. They broadcast, and their dtypes are promoted as in add.
+// a ln(1 + b); 0 where a is 0 and b is not NaN. They broadcast, and their dtypes are promoted as in add.
 PLUGRAD_API Tensor xlog1py(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor xlog1py(const Tensor& a, Number b);
 PLUGRAD_API Tensor xlog1py(Number a, const Tensor& b);

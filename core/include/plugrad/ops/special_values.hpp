@@ -6,11 +6,11 @@
 
 namespace plugrad {
 
-// x with numbers in place of NaN, infinity and -infinity; the largest and the smallest finite number of x's dtype for
-// infinities that are left out. The gradient is 0 where x was replaced.
+// x with numbers in place of NaN, infinity and -infinity; by default the largest and the smallest finite number of x's dtype
+// replace infinities. The gradient is 0 where x was replaced.
 PLUGRAD_API Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = std::nullopt,
                               std::optional<double> neginf = std::nullopt);
-// Whether x is negative or -0. That of NaN counts as positive.
+// Whether x is negative or -0. NaN counts as positive.
 PLUGRAD_API Tensor signbit(const Tensor& x);
 PLUGRAD_API Tensor isposinf(const Tensor& x);  // whether x is infinity
 PLUGRAD_API Tensor isneginf(const Tensor& x);  // whether x is -infinity
@@ -31,7 +31,7 @@ PLUGRAD_API Tensor logit(const Tensor& x, std::optional<double> eps = std::nullo
 
 // Whether all elements are close, as isclose defines it. The operands broadcast. Waits for the device.
 PLUGRAD_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
-// Whether both have one shape and equal elements; NaN equals nothing. Waits for the device.
+// Whether both have the same shape and equal elements; NaN equals nothing. Waits for the device.
 PLUGRAD_API bool equal(const Tensor& a, const Tensor& b);
 
 }  // namespace plugrad

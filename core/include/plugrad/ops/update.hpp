@@ -1,5 +1,5 @@
-// Optimiser steps, in place and unrecorded. They run one fused kernel if the device has it, else the same steps in several;
-// so does SGD with weight decay and without momentum.
+// Optimiser steps, in place and unrecorded. They run a fused kernel if the device has it, else several kernels for the same
+// step; SGD with weight decay and without momentum always runs several.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -21,8 +21,8 @@ struct AdamStep {
 };
 PLUGRAD_API void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
 
-// Steps of several parameters. What a device may take in one submission is pending until run(), and dropped without it; the
-// rest runs at once.
+// Steps of several parameters. If the device may take a step in one submission with other steps, the step is pending until
+// run(), and is dropped without run(); all other steps run at once.
 class PLUGRAD_API Updates {
  public:
   Updates();

@@ -1,4 +1,4 @@
-"""Functions over the parameters of a module: limits of gradients, and parameters as one vector."""
+"""Functions over the parameters of a module: limits of gradients, and parameters as a single vector."""
 
 from collections.abc import Iterable
 
@@ -16,9 +16,9 @@ def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
                     error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """Multiplies the gradients by max_norm / (total + 1e-6) if that is below 1, where total is the norm of all of them as
-    one vector. Returns total. error_if_nonfinite: raises RuntimeError, before it multiplies, for a total that is NaN or
-    infinite; that waits for the device. foreach is accepted: all gradients are clipped together."""
+    """Multiplies the gradients by max_norm / (total + 1e-6) if this factor is below 1, where total is the norm of all
+    gradients as a vector. Returns total. error_if_nonfinite: raises RuntimeError, before it multiplies, for a NaN or
+    infinite total; this check waits for the device. foreach is accepted: all gradients are clipped together."""
     listed = _listed(parameters)
     if error_if_nonfinite:
         total = _plugrad.clip_grad_norm_(listed, float("inf"), norm_type)
@@ -33,7 +33,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Returns the elements of all parameters as one vector."""
+    """Returns the elements of all parameters as a vector."""
     return _plugrad.cat([each.reshape(-1) for each in parameters])
 
 

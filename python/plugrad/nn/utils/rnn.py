@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one tensor."""
+"""Sequences of different lengths in a single tensor."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ __all__ = ["pad_sequence", "unpad_sequence"]
 
 def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
                  padding_side: str = "right") -> Tensor:
-    """Tensors (l_i, ..) as one, (l, n, ..), or (n, l, ..) with batch_first, where l is the largest l_i and the rest is
-    padding_value. Raises ValueError for no sequences, and for extents behind the first one that differ."""
+    """Tensors (l_i, ..) as a single tensor, (l, n, ..), or (n, l, ..) with batch_first, where l is the largest l_i and the
+    rest is padding_value. Raises ValueError for no sequences, and for different extents behind the first extent."""
     if isinstance(sequences, Tensor) or not sequences:
         raise ValueError("[pad_sequence] a list of tensors is expected, with at least one")
     if padding_side not in ("right", "left"):
@@ -28,6 +28,6 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
 
 
 def unpad_sequence(padded: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences that pad_sequence joined, as views."""
+    """The sequences joined by pad_sequence, as views."""
     rows = padded if batch_first else padded.transpose(0, 1)
     return [row[:length] for row, length in zip(rows, lengths.tolist(), strict=True)]
