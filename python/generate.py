@@ -134,7 +134,7 @@ def statements(text):
         elif bare.startswith("//"):
             comment, owner = ([] if fresh else comment) + [bare.lstrip("/ ")], None
             fresh = False
-        elif not bare:
+        else:  # a blank line, or what is not a function and has a comment of its own, such as an enum
             comment, fresh, owner = [], True, None
 
 
@@ -177,9 +177,9 @@ def definitions(path):
 def docstring(function, defined):
     parts = [f"Element by element: {defined[function.name]}"] if function.name in defined else []
     parts += function.notes + [function.header]
-    for cpp, python in ((" axes", " dims"), ("axis", "dim"), ("undefined tensor", "None"),
-                        ("Throws Error (invalid)", "ValueError"), ("an Error (index_error)", "an IndexError")):
-        parts = [part.replace(cpp, python) for part in parts]
+    for cpp, python in ((" axes", " dims"), ("an axis", "a dim"), ("axis(?!=)", "dim"), ("undefined tensor", "None"),
+                        (r"Throws Error \(invalid\)", "ValueError"), (r"an Error \(index_error\)", "an IndexError")):
+        parts = [re.sub(cpp, python, part) for part in parts]
     return "\n\n".join(sentence(part) for part in parts if part)
 
 

@@ -398,3 +398,10 @@ def test_star_import_leaves_python_alone():
     scope = {}
     exec("from plugrad import *; result = sum([1, 2]), max(1, 2), Tensor, relu", scope)
     assert scope["result"][:2] == (3, 2)
+
+
+def test_functions_behind_an_enum_have_their_own_documentation():
+    for name, begin in (("interpolate", "x with"), ("unique", "The distinct elements"), ("quantile", "The elements at the"),
+                        ("grid_sample", "x (n, c, h, w) at the places")):
+        assert getattr(plugrad, name).__doc__.split("\n\n", 1)[-1].startswith(begin), name
+    assert "axis= in place of dim=" in plugrad.sort.__doc__ and "an dim" not in plugrad.sort.__doc__
