@@ -89,7 +89,7 @@ void bind_memory(nb::module_& m) {
               "Ops that the plugin lacks in their dtype and the core computed in a wider one.")
       .def_ro("decompositions", &DeviceCounters::decompositions,
               "Ops that the plugin lacks and the core composed of other ops.")
-      .def_ro("fallbacks", &DeviceCounters::fallbacks, "Ops that a host-memory backend ran instead.")
+      .def_ro("host_fallbacks", &DeviceCounters::host_fallbacks, "Ops that a host-memory backend ran instead.")
       .def_ro("uploads", &DeviceCounters::uploads, "Copies from the host.")
       .def_ro("downloads", &DeviceCounters::downloads, "Copies to the host.");
 }

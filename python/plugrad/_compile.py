@@ -8,15 +8,10 @@ from types import MethodType
 from typing import Any, NamedTuple, overload
 
 from . import _plugrad
-from ._names_read import names_read
+from ._key_texts import PLAIN, Attributes
 from ._plugrad import Tensor
 
-# Types with values as keys: exactly these types, because a subclass may hide its value behind a __repr__ of its own.
-# Other objects are told apart by their class, their identity and the plain values among their attributes.
-_PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...), slice, range, _plugrad.DType,
-                    _plugrad.Device])
 _CHANGING = bytearray, memoryview, MutableSequence, MutableMapping, MutableSet
-_DEPTH = 4            # of lists and dicts in an attribute
 _ANYTHING_ELSE = 64  # objects kept alive by a function: no new object gets the identity of a kept object
 
 
@@ -46,10 +41,6 @@ def _taken_apart(value: Any, tensors: list[Tensor], others: Callable[[Any], Any]
     if isinstance(value, dict):
         return _with_items(value, ((key, _taken_apart(each, tensors, others)) for key, each in value.items()))
     return others(value)
-
-
-def _several(slots: Any) -> Iterable[str]:
-    return (slots,) if isinstance(slots, str) else slots
 
 
 def _with_items(like: dict[Any, Any], items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -86,7 +77,7 @@ class Compiled(_plugrad._CompiledStep):
         self._forms: list[Any] = [_Place(0)]  # forms of results; form 0 is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # the objects in keys
-        self._names: dict[type, tuple[frozenset[str], tuple[str, ...]]] = {}  # the attributes and slots in keys
+        self._attributes = Attributes(function)
 
     def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
         made: list[Tensor] = []
@@ -109,7 +100,10 @@ class Compiled(_plugrad._CompiledStep):
             self._require_none_added((positional, keywords), given)
             return made
 
-        return self._results(*self._replayed(tensors, self._text(form), run))
+        text = self._text(form)
+        while self._attributes.grew():
+            text = self._text(form)
+        return self._results(*self._replayed(tensors, text, run))
 
     def _require_none_added(self, arguments: Any, given: tuple[Tensor, ...]) -> None:
         """The function gets copies of the lists and dicts among its arguments, and replays put nothing into the caller's
@@ -137,7 +131,7 @@ class Compiled(_plugrad._CompiledStep):
         return self if instance is None else functools.partial(self, instance)
 
     def _known(self, value: Any) -> Any:
-        if type(value) not in _PLAIN:
+        if type(value) not in PLAIN:
             if type(value).__module__.split(".")[0] in ("numpy", "torch"):
                 raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__module__}."
                                  f"{type(value).__name__}: pass a Tensor, or a number of Python")
@@ -145,8 +139,14 @@ class Compiled(_plugrad._CompiledStep):
                 raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__qualname__}, whose elements "
                                  "may change between calls, and a replay would not see that: pass a tuple, list or dict of "
                                  "tensors and numbers")
-            self._objects[id(value)] = value
+            self._keep(value)
+            self._attributes.add(value)
         return value
+
+    def _keep(self, value: Any) -> None:
+        """Keeps an object alive whose identity is in a key. A bound method is a new object each time."""
+        for each in (value.__self__, value.__func__) if isinstance(value, MethodType) else (value,):
+            self._objects[id(each)] = each
 
     def _result(self, value: Any) -> Any:
         if value is not None:
@@ -165,32 +165,11 @@ class Compiled(_plugrad._CompiledStep):
             return f"{self._class(value)}{{{','.join(items)}}}"
         if type(value) is slice:
             return f"slice({','.join(self._text(self._known(each)) for each in (value.start, value.stop, value.step))})"
-        if type(value) in _PLAIN:
+        if type(value) in PLAIN:
             return f"{type(value).__name__} {value!r}"
-        return f"{self._class(value)} at {id(value)}{self._attributes(value)}"
-
-    def _attributes(self, value: Any) -> str:
-        """Returns the numbers, text and so on among the object's attributes that the function may read, as text."""
         if isinstance(value, MethodType):
-            value = value.__self__
-        kind = type(value)
-        if kind not in self._names:
-            read = names_read(self._function, kind)
-            named = (name for each in kind.__mro__ for name in _several(vars(each).get("__slots__", ())))
-            self._names[kind] = read, tuple(name for name in named if name in read)
-        read, slots = self._names[kind]
-        found = [(name, each) for name, each in getattr(value, "__dict__", {}).items() if name in read]
-        found += [(name, getattr(value, name, None)) for name in slots]
-        return "{" + ",".join(f"{name}:{self._plain(each)}" for name, each in found) + "}"
-
-    def _plain(self, value: Any, depth: int = 0) -> str:
-        """Returns the text of a plain value, or of the plain values in lists, tuples and dicts; "" for other objects."""
-        if type(value) in _PLAIN:
-            return self._text(value)
-        if depth == _DEPTH or not isinstance(value, list | tuple | dict):
-            return ""
-        inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value
-        return f"({','.join(self._plain(each, depth + 1) for each in inner)})"
+            return f"{id(value.__func__)} of {id(value.__self__)}{self._attributes.text(value.__self__)}"
+        return f"{self._class(value)} at {id(value)}{self._attributes.text(value)}"
 
     def _class(self, value: Any) -> str:
         """The name of a class, with its identity unless it is built in."""
@@ -204,6 +183,7 @@ class Compiled(_plugrad._CompiledStep):
         """Drops all recordings. Call it when something has changed on which the function depends."""
         self._clear()
         self._objects.clear()
+        self._attributes.clear()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the only recording as a file, with its weights; `load_model`, C++'s `plugrad::load_model` and the

@@ -291,12 +291,12 @@ def test_fusions_have_the_same_bits():
 
 
 def test_a_saved_model_computes_the_same(tmp_path):
-    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)).eval()
+    net = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)).eval()
 
     @plugrad.compile
     def forward(x):
         with plugrad.no_grad():
-            y = model(x)
+            y = net(x)
             return y, y.softmax(-1)
 
     x = plugrad.randn(5, 4)

@@ -2,9 +2,11 @@
 
 import collections
 import enum
+import functools
 import math
 import types
 
+import numpy as np
 import pytest
 
 import plugrad
@@ -97,3 +99,91 @@ def test_arguments_that_may_change_are_refused():
             f(x, wrong)
     for right in (object(), frozenset([1]), math.sin, plugrad.nn.Linear(1, 1), enum.Enum("E", "A").A):
         assert f(x, right).tolist() == [2, 2]
+
+
+class Options:
+    rate = 1.0
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+class Net(nn.Module):
+    def forward(self, x, how):
+        return x * how.scale
+
+
+class Step:
+    def loss(self, x, how):
+        return x * how.scale
+
+    @plugrad.compile
+    def run(self, x, how):
+        return self.loss(x, how)
+
+
+def scaled(x, how):
+    return x * how.scale
+
+
+def by_getattr(x, how):
+    return x * getattr(how, "scale")
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def inner(x, how):
+        return function(x, how) * how.scale
+    return inner
+
+
+class Library:
+    apply = staticmethod(scaled)
+
+
+NET, TABLE, STEP = Net(), {"a": scaled}, Step()
+
+
+@pytest.mark.parametrize("make", [
+    lambda: plugrad.compile(Net()), lambda: plugrad.compile(functools.partial(by_getattr)),
+    lambda: plugrad.compile(lambda x, how: NET(x, how)), lambda: plugrad.compile(lambda x, how: Library.apply(x, how)),
+    lambda: plugrad.compile(lambda x, how: TABLE["a"](x, how)), lambda: plugrad.compile(lambda x, how, f=scaled: f(x, how)),
+    lambda: plugrad.compile(decorated(lambda x, how: x)), lambda: STEP.run,
+    lambda: plugrad.compile(lambda x, how: Net().forward(x, how)), lambda: plugrad.compile(by_getattr)])
+def test_attributes_count_wherever_they_are_read(make):
+    compiled, how, x = make(), Options(2.0), plugrad.ones(2)
+    for scale in (2.0, 3.0, 2.0, np.float64(5.0)):
+        how.scale = scale
+        assert compiled(x, how).tolist() == [scale] * 2
+
+
+def test_values_of_any_kind_in_attributes_count():
+    x, how = plugrad.ones(2), Options(None)
+    f = plugrad.compile(lambda x, how: x * how.scale(how))
+    how.inner, how.some, how.level = types.SimpleNamespace(rate=4.0), {1}, enum.IntEnum("Level", "A B").A
+    for scale, expected in ((lambda h: 2.0, 2), (lambda h: 3.0, 3), (lambda h: h.inner.rate, 4), (lambda h: len(h.some), 1),
+                            (lambda h: int(h.level), 1)):
+        how.scale = scale
+        assert f(x, how).tolist() == [expected] * 2
+    how.level = type(how.level)(2)
+    assert f(x, how).tolist() == [2, 2]
+    how.scale = lambda h: h.inner.rate + len(h.some) + h.rate
+    assert f(x, how).tolist() == [6, 6]
+    f.clear()
+    assert f(x, how).tolist() == [6, 6]
+    how.inner.rate = 5.0
+    how.some.add(2)
+    assert f(x, how).tolist() == [8, 8]
+    Options.rate = 2.0
+    try:
+        assert f(x, how).tolist() == [9, 9]
+    finally:
+        Options.rate = 1.0
+
+
+def test_bound_methods_replay():
+    f, step, x = plugrad.compile(lambda x, apply, how: apply(x, how)), Step(), plugrad.ones(2)
+    how = Options(2.0)
+    for _ in range(5):
+        assert f(x, step.loss, how).tolist() == [2, 2]
+    assert f.figures() == (1, 4, 0)

@@ -92,6 +92,15 @@ def test_parameters_by_position_and_by_name():
     del net.by["a"]
     net.by.update({"a": plugrad.tensor([6.0, 7.0])})
     assert other.load_state_dict(net.state_dict()) == ([], []) and other.by["a"].tolist() == [6, 7]
+    net.scales += [plugrad.ones(1)]
+    net.scales.register_parameter("3", plugrad.tensor([8.0]))
+    net.scales.register_parameter("4", plugrad.tensor([9.0]))
+    net.by.a = plugrad.tensor([1.0, 2.0])
+    assert [p.tolist() for p in net.parameters()] == [[1, 1], [3], [5], [8], [9], [1, 2]] and net.by.a is net.by["a"]
+    with pytest.raises(ValueError, match="positions 0 to 5"):
+        net.scales.register_parameter("9", plugrad.ones(1))
+    with pytest.raises(TypeError, match="1 is not a name"):
+        nn.ParameterDict([(1, plugrad.ones(1))])
     assert repr(nn.ParameterDict({"w": plugrad.ones(2, 3)})) == """ParameterDict(
   (w): Parameter containing: [f32 of size 2x3]
 )"""

@@ -194,6 +194,15 @@ class ParameterList(Module):
         """Adds a parameter at the end. Returns itself."""
         return self.extend([value])
 
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """Puts a parameter at the position with this number, or behind the last one. Raises ValueError for other names."""
+        if not name.isdigit() or int(name) > len(self._values):
+            raise ValueError(f"[ParameterList] '{name}' is not one of the positions 0 to {len(self._values)}: use append")
+        self._values[int(name):int(name) + 1] = [_as_parameter(param)]
+
     def extend(self, values: Iterable[Any]) -> Self:
         """Adds parameters at the end. Returns itself."""
         self._values.extend(_as_parameter(value) for value in values)
@@ -218,16 +227,23 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """Parameters by name. Tensors become parameters."""
 
-    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
-        self._values: dict[str, Any] = {}
-        self.update(parameters or {})
+    _values: dict[str, Any]
+
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        super().__setattr__("_values", {})
+        self.update(parameters)
 
     def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
         return ((name, value) for name, value in self._values.items() if isinstance(value, (Module, Tensor)))
 
-    def update(self, parameters: Mapping[str, Any]) -> None:
-        """Adds parameters, or replaces parameters of the same names."""
-        self._values.update({name: _as_parameter(value) for name, value in parameters.items()})
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Adds parameters, or replaces parameters of the same names. Raises TypeError for a name that is not a text."""
+        for name, value in dict(parameters).items():
+            self[name] = value
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """The same as setting the item."""
+        self[name] = param
 
     def get(self, name: str, default: Any = None) -> Any:
         """The parameter of this name, or the default."""
@@ -253,7 +269,21 @@ class ParameterDict(Module):
         return self._values[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"[ParameterDict] {name!r} is not a name: names are texts")
         self._values[name] = _as_parameter(value)
+
+    def __getattr__(self, name: str) -> Any:
+        found: dict[str, Any] = vars(self).get("_values", {})
+        if name not in found:
+            raise AttributeError(f"ParameterDict has no parameter '{name}'")
+        return found[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self).get("_values", {}):
+            self[name] = value
+        else:
+            super().__setattr__(name, value)
 
     def __delitem__(self, name: str) -> None:
         del self._values[name]
