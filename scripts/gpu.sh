@@ -20,7 +20,7 @@ usage() {
 
 # --- pack
 
-tests=(core_test compile_test nn_test cuda_random_fusions_test cuda_sizes_test cuda_network_sizes_test runtime_memory_test)
+tests=(core_test compile_test nn_test cuda_random_programs_test cuda_sizes_test cuda_network_sizes_test runtime_memory_test)
 programs=(plugrad plugrad-conform)
 plugins=(cuda vulkan cpu reference)
 benches=(bench_crossover bench_rates bench_compiled bench_cuda_floor)
@@ -198,7 +198,7 @@ run_quick() {
   for dtype in f32 f64 bf16 i64 i32; do
     start "conformance of fusions of $dtype" "$here/bin/plugrad-conform" --only fusion.$dtype --option fusions=2 "$plugin"
   done
-  start "conformance of graphs" "$here/bin/plugrad-conform" --only sequence. "$plugin"
+  start "conformance of graphs" "$here/bin/plugrad-conform" --only list. "$plugin"
   export PLUGRAD_TEST_DEVICE=cuda
   for program in "${tests[@]}"; do
     start "$program" "$here/bin/$program" --gtest_brief=1 "--gtest_filter=-$left_out"

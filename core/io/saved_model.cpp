@@ -48,7 +48,7 @@ struct SavedModel::State {
 };
 
 void SavedModel::State::require(const std::vector<Tensor>& given) const {
-  const auto refuse = [](const std::string& why) { throw Error(Code::invalid, "[model] " + why); };
+  const auto refuse = [](const std::string& why) { throw Error(Code::invalid, "[saved model] " + why); };
   if (given.size() != inputs.size())
     refuse("it takes " + std::to_string(inputs.size()) + " inputs, not " + std::to_string(given.size()));
   for (size_t i = 0; i < given.size(); ++i) {
@@ -115,9 +115,9 @@ std::vector<Tensor> SavedModel::State::run(const std::vector<Tensor>& given) con
     try {
       run_one(i, memory);
     } catch (const Error& error) {
-      throw Error(error.code(), "[model] " + where() + ": " + error.what());
+      throw Error(error.code(), "[saved model] " + where() + ": " + error.what());
     } catch (const std::exception& error) {
-      throw Error(Code::invalid, "[model] " + where() + ": " + error.what());
+      throw Error(Code::invalid, "[saved model] " + where() + ": " + error.what());
     }
     const auto drop = [&](uint32_t each) {
       if (last_use[each] == i) memory[each] = {};

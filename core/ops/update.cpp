@@ -101,7 +101,7 @@ void update(Updates::Pending* pending, Op op, const Operand (&outputs)[kOutputs]
 }
 
 // Whether a compiled step makes fusions of a gradient's ops, but not of the update after them.
-bool programs_end_before_updates(const Tensor& param) {
+bool fusions_end_before_updates(const Tensor& param) {
   const plugrad_fusions* const offered = fusions_of(device_of(param));
   return offered && !(offered->contents & PLUGRAD_FUSION_UPDATES);
 }
@@ -111,7 +111,7 @@ void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s, Updates::Pen
   const bool decays = s.weight_decay != 0;
   if (decays && pending) pending->run_before({&param, &grad});
   const Tensor g = decayed(param, grad, s.weight_decay);
-  if (decays && programs_end_before_updates(param)) param.add_(g, -s.rate);
+  if (decays && fusions_end_before_updates(param)) param.add_(g, -s.rate);
   else
     update(decays ? nullptr : pending, Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)}, {},
            [&] { return Composition{Op::DESCENT_STEP, param, {}, {}, g, s}; });

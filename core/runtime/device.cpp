@@ -213,7 +213,7 @@ std::pair<uint64_t, uint64_t> Device::physical_memory() const {
 
 DeviceCounters Device::counters() const {
   const DeviceState& s = *state_;
-  return {kernels_called(s.ordinal), s.layout_copies, s.widened, s.decompositions, s.fallbacks, s.uploads, s.downloads};
+  return {kernels_called(s.ordinal), s.layout_copies, s.widened, s.decompositions, s.host_fallbacks, s.uploads, s.downloads};
 }
 
 }  // namespace plugrad

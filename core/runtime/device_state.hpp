@@ -84,7 +84,7 @@ class DeviceState {
   std::atomic<bool> lost{false}, detached{false};
 
   std::atomic<uint64_t> seed{0}, offset{0};  // of the generator
-  std::atomic<uint64_t> layout_copies{0}, widened{0}, decompositions{0}, fallbacks{0}, uploads{0}, downloads{0};
+  std::atomic<uint64_t> layout_copies{0}, widened{0}, decompositions{0}, host_fallbacks{0}, uploads{0}, downloads{0};
 
  private:
   [[noreturn]] void fail(plugrad_status status, const char* function) const;

@@ -298,8 +298,8 @@ std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& argu
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (found->overlaps(arguments)) {
       warn(
-          "two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch the "
-          "option fusions off");
+          "two of its tensors overlap in memory, and it writes one of them: pass copies, or compile it without fusions "
+          "(fuse = false)");
       ++figures.called;
       return std::nullopt;
     }

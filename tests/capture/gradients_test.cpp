@@ -6,9 +6,9 @@
 namespace plugrad::test {
 namespace {
 
-// Whether a fusion leaves the same behind with eager and with compiled steps.
-::testing::AssertionResult agrees(const std::function<Tensors(bool compiled)>& fusion) {
-  return same_bytes(fusion(true), fusion(false));
+// Whether a program leaves the same behind with eager and with compiled steps.
+::testing::AssertionResult agrees(const std::function<Tensors(bool compiled)>& program) {
+  return same_bytes(program(true), program(false));
 }
 void append(Tensors& all, const Tensors& more) { all.insert(all.end(), more.begin(), more.end()); }
 

@@ -1,4 +1,4 @@
-// Fusions that run twice, from the same state: by eager ops and by a compiled step.
+// Programs that run twice, from the same state: by eager ops and by a compiled step.
 #pragma once
 #include <tests/core/expect.hpp>
 

@@ -43,7 +43,7 @@ TEST_F(Counters, KernelsOfATrainingEqualThosePluginCounted) {
   }
   expect_equal();
   EXPECT_GT(device.counters().kernels, 50u);
-  EXPECT_EQ(device.counters().fallbacks, 0u);
+  EXPECT_EQ(device.counters().host_fallbacks, 0u);
 }
 
 TEST_F(Counters, AnOpOfOneElementIsOneKernel) {

@@ -1,4 +1,4 @@
-// A device that lacks ops, layouts or dtypes gives the same results by dense copies, decompositions or a bounce, or an error
+// A device that lacks ops, layouts or dtypes gives the same results by dense copies, decompositions or the host, or an error
 // that names what is missing. Options hold for the life of a process, so each case is a process of its own.
 #include <tests/core/workloads.hpp>
 
@@ -52,7 +52,7 @@ TEST_F(Lacking, NoLayoutsButDense) {
   open({{"without_layouts", "63"}});
   expect_same_results(device, reference);
   EXPECT_GT(counters().layout_copies, 0u);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
   expect_arange(false);
 }
 
@@ -60,21 +60,21 @@ TEST_F(Lacking, NoNegativeSteps) {
   open({{"without_layouts", "4"}});
   expect_same_results(device, reference);
   EXPECT_GT(counters().layout_copies, 0u);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
   expect_arange(true);
 }
 
 TEST_F(Lacking, NoBroadcast) {
   open({{"without_layouts", "2"}});
   expect_same_results(device, reference);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 TEST_F(Lacking, NoImmediates) {
   open({{"without_layouts", "32"}});
   expect_same_results(device, reference);
   EXPECT_GT(counters().layout_copies, 0u);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 TEST_F(Lacking, NoUnalignedOperands) {
@@ -82,7 +82,7 @@ TEST_F(Lacking, NoUnalignedOperands) {
   expect_same_results(device, reference);
   EXPECT_TRUE(close(exp(slice(zeros({9}, DType::f64), 0, 1, 9)), {8}, {1, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_GT(counters().layout_copies, 0u);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 // --- Ops of tier 1: decompositions.
@@ -98,7 +98,7 @@ TEST_F(Lacking, NoOpsOfTierOne) {
   open({{"without_ops", kTier1}});
   expect_same_results(device, reference);
   EXPECT_GT(counters().decompositions, 0u);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
   const auto* sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));
   EXPECT_EQ(counters().kernels, sim->runs(sim->device(0), 0));
 }
@@ -112,7 +112,7 @@ TEST_F(Lacking, NoGradientOfAttention) {
 TEST_F(Lacking, NoOpsOfTierOneAndOnlyDense) {
   open({{"without_ops", kTier1}, {"without_layouts", "63"}});
   expect_same_results(device, reference, false);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 TEST_F(Lacking, ArgsortIsASortingNetwork) {
@@ -128,7 +128,7 @@ TEST_F(Lacking, ArgsortIsASortingNetwork) {
         }
   EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3})), {3}, {1, 2, 0}));
   EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3}), 0, true), {3}, {0, 2, 1}));
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 // The composition numbers the elements of x, for which it needs numbers beside tensors.
@@ -143,7 +143,7 @@ TEST_F(Lacking, MaxPoolIsComposed) {
   const Tensor expected = pooled(Tensor::from(values, {4, 6}, reference));
   EXPECT_TRUE(close(pooled(Tensor::from(values, {4, 6}, device)), {4, 6}, elements(expected), 1e-13));
   EXPECT_GT(counters().decompositions, 0u);
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 // 1024 elements take 55 steps, which no other number of lines changes.
@@ -180,17 +180,17 @@ TEST_F(Lacking, ErrorsNameOpDtypesAndDevice) {
   EXPECT_TRUE(throws(Code::unsupported, {"[matmul]", "sim:0", "f64 <- f64, f64"},
                      [] { matmul(counting({2, 2}), counting({2, 2})); }));
   EXPECT_TRUE(close(f64({1}) + 1, {1}, {2}));
-  EXPECT_EQ(counters().fallbacks, 0u);
+  EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
 TEST_F(Lacking, OpsFallBackWhereThePolicyAllowsIt) {
   open({{"without_ops", "EXP+MATMUL+ADD+SUM+SCATTER_ADD+WHERE+FILL+UNIFORM"}});
   set_fallback(Fallback::allow);
   expect_same_results(device, reference);
-  EXPECT_GT(counters().fallbacks, 0u);
-  const uint64_t before = counters().fallbacks;
+  EXPECT_GT(counters().host_fallbacks, 0u);
+  const uint64_t before = counters().host_fallbacks;
   exp(f64({1}));
-  EXPECT_EQ(counters().fallbacks - before, 1u);
+  EXPECT_EQ(counters().host_fallbacks - before, 1u);
   EXPECT_TRUE(throws(Code::index_error, {"scatter_add"}, [] { scatter_add(counting({2}), 0, i64({5}), f64({1})); }));
 }
 
@@ -222,7 +222,7 @@ TEST_F(Lacking, ADtypeThatTheDeviceLacksFallsBack) {
   open({{"without_dtypes", "f64"}});
   set_fallback(Fallback::allow);
   expect_same_results(device, reference);
-  EXPECT_GT(counters().fallbacks, 0u);
+  EXPECT_GT(counters().host_fallbacks, 0u);
 }
 
 TEST_F(Lacking, IndicesThatTheDeviceLacksFallBack) {

@@ -238,18 +238,18 @@ TEST_F(Linalg, WhatDoesNotFitIsRefused) {
 TEST(LinalgFallback, ADeviceThatCannotFactorSaysSo) {
   if (!has_device("cpu")) GTEST_SKIP() << "no plugin here factors matrices";
   const Tensor a = f64({2}, {1, 1});
-  const uint64_t before = a.device().counters().fallbacks;
+  const uint64_t before = a.device().counters().host_fallbacks;
   const Thrown plain = thrown([&] { inv(a); });
   if (!plain.any) GTEST_SKIP() << a.device().name() << " factors matrices itself";
   EXPECT_EQ(plain.code, Code::unsupported);
   for (const char* part : {"[linalg.inv]", "plugrad.linalg/0", "PLUGRAD_FALLBACK"})
     EXPECT_NE(plain.message.find(part), std::string::npos) << plain.message;
-  EXPECT_EQ(a.device().counters().fallbacks, before);
+  EXPECT_EQ(a.device().counters().host_fallbacks, before);
   set_fallback(Fallback::allow);
   EXPECT_TRUE(close(inv(a), {1, 1}, {0.5}));
   EXPECT_EQ(inv(a).device(), a.device());
   set_fallback(Fallback::error);
-  EXPECT_EQ(a.device().counters().fallbacks, before + 2);
+  EXPECT_EQ(a.device().counters().host_fallbacks, before + 2);
 }
 
 }  // namespace

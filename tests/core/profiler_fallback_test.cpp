@@ -67,7 +67,7 @@ TEST_F(Profiled, AFallbackIsAnEventOfBothDevices) {
   EXPECT_EQ(ran(profile, "exp", How::host)[0].device, device);
   ASSERT_EQ(ran(profile, "exp", How::native).size(), 1u);
   EXPECT_NE(ran(profile, "exp", How::native)[0].device, device);
-  EXPECT_EQ(device.counters().fallbacks - before.fallbacks, 1u);
+  EXPECT_EQ(device.counters().host_fallbacks - before.host_fallbacks, 1u);
   const std::vector<ProfileRow> rows = profile.rows({.sort = ProfileSort::fallbacks});
   EXPECT_EQ(rows[0].how, How::host);
   EXPECT_EQ(rows[0].fallbacks, 1u);

@@ -1,6 +1,6 @@
 // What the tables of steps share: how a step is drawn from the values so far.
 #pragma once
-#include <tests/cuda/random_fusion.hpp>
+#include <tests/cuda/random_program.hpp>
 
 #include <optional>
 #include <span>

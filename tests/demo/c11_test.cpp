@@ -63,7 +63,7 @@ class C11 : public ::testing::Test {
       ASSERT_NEAR(found[i], wanted[i], 2e-4 * std::max(1.0, wanted[i])) << "step " << i;
     EXPECT_LT(wanted.back(), 0.75 * wanted.front());
     EXPECT_GT(c11.counters().decompositions, 0u);
-    EXPECT_EQ(c11.counters().fallbacks, 0u);
+    EXPECT_EQ(c11.counters().host_fallbacks, 0u);
   }
 };
 

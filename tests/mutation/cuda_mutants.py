@@ -4,7 +4,7 @@ cuda_mutants.py SOURCE BUILD [--count N] [--seed N] [--jobs N] [--report FILE]
 
 BUILD is a build of everything: its compiler commands and objects serve. A bug is one that mutants.py makes, in one of the
 files of kernels. The ops that the file names are tried first, in f32, and failures; a bug that survives meets the whole
-fusion. Changes that cost only time, such as another number of blocks, are no bugs; ACCEPTED says which those are.
+program. Changes that cost only time, such as another number of blocks, are no bugs; ACCEPTED says which those are.
 """
 import argparse
 import collections
@@ -82,7 +82,7 @@ class Emulator:
 
 
 def require_sound(emulator):
-    """Ends the fusion if plugrad-conform finds anything in the plugin without a bug."""
+    """Ends the program if plugrad-conform finds anything in the plugin without a bug."""
     with tempfile.TemporaryDirectory() as folder:
         options = ["--skip", emulator.source / "tests/cuda/emulator.skip", "--only", "ADD,MATMUL,contract.,memory."]
         if found := conform(emulator.build / "bin/plugrad-conform", emulator.link(Path(folder)), *options):
@@ -97,9 +97,9 @@ def tried(emulator, bug):
             return False, None
         text = (emulator.source / bug.file).read_text()
         ops = FIRST.get(Path(bug.file).name) or ",".join(sorted(set(re.findall(r"PLUGRAD_OP_([A-Z_0-9]+)", text))))
-        fusion, skip = emulator.build / "bin/plugrad-conform", ["--skip", emulator.source / "tests/cuda/emulator.skip"]
+        program, skip = emulator.build / "bin/plugrad-conform", ["--skip", emulator.source / "tests/cuda/emulator.skip"]
         first = ["--only", f"{ops},failure.", "--dtype", "f32"] if ops else ["--dtype", "f32"]
-        return True, conform(fusion, plugin, *skip, *first) or conform(fusion, plugin, *skip)
+        return True, conform(program, plugin, *skip, *first) or conform(program, plugin, *skip)
 
 
 def chosen(source, seed):

@@ -5,7 +5,7 @@ mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--dtype DTYPES] [--
 A bug is one small change of one line: another comparison, operator, constant or bound, a statement left out. A changed file
 that does not compile, or compiles to the same code, is no bug. Each bug is compiled into `reference`, `sim` or `c11`. A bug
 counts as found if plugrad-conform prints a FAIL line. The ops that a file contains are tried first, in f32, then in all
-dtypes; a bug that survives meets the whole fusion. The report lists what survived, and ACCEPTED says why some survivors are
+dtypes; a bug that survives meets the whole program. The report lists what survived, and ACCEPTED says why some survivors are
 no bugs.
 """
 import argparse
@@ -180,19 +180,19 @@ class House:
         return stripped.read_bytes()
 
 
-def conform(fusion, plugin, *options):
-    """The first FAIL line, or how the fusion refused the file; None if it found nothing."""
-    done = subprocess.run([fusion, "--deadline", "20", *options, str(plugin)], text=True, errors="replace",
+def conform(program, plugin, *options):
+    """The first FAIL line, or how the program refused the file; None if it found nothing."""
+    done = subprocess.run([program, "--deadline", "20", *options, str(plugin)], text=True, errors="replace",
                           capture_output=True, timeout=3000)
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
     return failed[0] if failed else f"refused: {done.stderr.strip()}" if done.returncode == 2 else None
 
 
-def require_sound(house, fusion):
-    """Ends the fusion if plugrad-conform finds anything in a plugin without a bug: then no finding would mean anything."""
+def require_sound(house, program):
+    """Ends the program if plugrad-conform finds anything in a plugin without a bug: then no finding would mean anything."""
     for target in ("reference", "sim", "c11"):
         with tempfile.TemporaryDirectory() as folder:
-            if found := conform(fusion, house.link(target, Path(folder)), "--only", "ADD,MATMUL,contract.,memory."):
+            if found := conform(program, house.link(target, Path(folder)), "--only", "ADD,MATMUL,contract.,memory."):
                 sys.exit(f"mutants.py: the plugin {target} without a bug: {found}")
 
 
@@ -206,7 +206,7 @@ def likely_cases(source, bug):
     return FIRST.get(Path(bug.file).name)
 
 
-def tried(house, fusion, bug, dtypes):
+def tried(house, program, bug, dtypes):
     """(whether it is a bug, what found it). With dtypes, only their cases run."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = house.plant(bug, Path(folder))
@@ -217,7 +217,7 @@ def tried(house, fusion, bug, dtypes):
             runs = [["--only", cases, "--dtype", dtypes], ["--dtype", dtypes]] if cases else [["--dtype", dtypes]]
         else:
             runs = [["--only", cases, "--dtype", "f32"], ["--only", cases], []] if cases else [[]]
-        return True, next(filter(None, (conform(fusion, plugin, *run) for run in runs)), None)
+        return True, next(filter(None, (conform(program, plugin, *run) for run in runs)), None)
 
 
 def described(bug):
@@ -247,7 +247,7 @@ def chosen(source, seed, dtypes):
 
 
 def arguments(about, count, second):
-    """The options of a fusion that plants bugs; `second` names what it needs besides the source."""
+    """The options of a program that plants bugs; `second` names what it needs besides the source."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=lambda path: Path(path).resolve())
     parser.add_argument(second, type=lambda path: Path(path).resolve())

@@ -108,19 +108,19 @@ class Policy : public ::testing::Test {
 
 TEST_F(Policy, AnOpThatADeviceLacksIsAnErrorByDefault) {
   EXPECT_EQ(fallback(), Fallback::error);
-  const uint64_t before = poor_.counters().fallbacks;
+  const uint64_t before = poor_.counters().host_fallbacks;
   EXPECT_THROW(mul(three(), three()), Error);
-  EXPECT_EQ(poor_.counters().fallbacks, before);
+  EXPECT_EQ(poor_.counters().host_fallbacks, before);
 }
 
 TEST_F(Policy, AllowedItIsDoneInHostMemoryAndCounted) {
   set_fallback(Fallback::allow);
   const Lines lines(LogLevel::debug);
-  const uint64_t before = poor_.counters().fallbacks;
+  const uint64_t before = poor_.counters().host_fallbacks;
   const Tensor product = mul(three(), three());
   EXPECT_EQ(product.device(), poor_);
   EXPECT_EQ(product.to_vector<float>(), std::vector<float>(4, 9));
-  EXPECT_EQ(poor_.counters().fallbacks, before + 1);
+  EXPECT_EQ(poor_.counters().host_fallbacks, before + 1);
   EXPECT_TRUE(lines.all.empty());
 }
 

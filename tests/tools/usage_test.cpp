@@ -76,7 +76,7 @@ TEST(Usage, MisuseIsOneLineThatHelps) {
       {{"train", "--data", "moons", "--images", "a"}, "are for --data idx"},
       {{"train", "--data", "moons", "--data-dir", "a"}, "is for --data fashion-mnist"},
       {{"eval"}, "--checkpoint FILE is missing"},
-      {{"run"}, "the program's file is missing"},
+      {{"run"}, "the model's file is missing"},
       {{"new-plugin"}, "the plugin's name is missing"},
       {{"new-plugin", "My Npu"}, "'My Npu' cannot name a backend"},
       {{"new-plugin", "npu", "--folder", "x"}, "unknown option '--folder'"},

@@ -1,4 +1,4 @@
-// Barriers, waits and batches of the Vulkan backend, and what a fusion sees of a driver that fails. The backend is linked
+// Barriers, waits and batches of the Vulkan backend, and what a program sees of a driver that fails. The backend is linked
 // in.
 #include <backends/vulkan/cache_file.hpp>
 #include <backends/vulkan/driver.hpp>

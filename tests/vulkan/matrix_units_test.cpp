@@ -1,4 +1,4 @@
-// Matrix units: which of a driver's products the plugin takes, and what it makes of the shader. The conformance fusion runs
+// Matrix units: which of a driver's products the plugin takes, and what it makes of the shader. The conformance program runs
 // the shader where a driver has VK_KHR_cooperative_matrix.
 #include <backends/vulkan/pipelines.hpp>
 #include <backends/vulkan/spirv.hpp>

@@ -81,7 +81,7 @@ bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpC
 
 namespace {
 // Runs an op on the device itself. Returns how it ran, or nothing if the device cannot run it.
-std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t layout) {
+std::optional<How> run_in_turn(DeviceState& device, const OpCall& call, uint16_t layout) {
   local().short_of_memory = false;
   const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), layout);
   if (kernel && run_or_decline(device, kernel, call)) return How::native;
@@ -92,7 +92,7 @@ std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t l
 
 [[gnu::noinline, gnu::cold]] bool run_observed(DeviceState& device, const OpCall& call, uint16_t layout) {
   observe::Op event(device, call);
-  return event.end(run_rungs(device, call, layout), device.compute);
+  return event.end(run_in_turn(device, call, layout), device.compute);
 }
 }  // namespace
 
@@ -100,7 +100,7 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   device.require_open();
   if (modes.load(std::memory_order_relaxed) & kObserved) [[unlikely]]
     return run_observed(device, call, layout);
-  return run_rungs(device, call, layout).has_value();
+  return run_in_turn(device, call, layout).has_value();
 }
 
 bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
@@ -125,7 +125,7 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (fallback() == Fallback::error) throw_unsupported(device, call);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source);
   if (!host) throw_unsupported(device, call);
-  ++device.fallbacks;
+  ++device.host_fallbacks;
   if (fallback() == Fallback::warn)
     log(LogLevel::warning, op_label(call.opcode) + " cannot run on " + device.name + ": running it on " + host->name);
   observe::Op event(device, call, observe::Op::By::host);

@@ -37,7 +37,7 @@ DeviceState& device_for(DeviceState& device, const std::string& what) {
   if (fallback() == Fallback::error) throw_unsupported(device, what);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source, PLUGRAD_LINALG);
   if (!host || !find(*host)) throw_unsupported(device, what);
-  ++device.fallbacks;
+  ++device.host_fallbacks;
   if (fallback() == Fallback::warn)
     log(LogLevel::warning, what + " cannot run on " + device.name + ": running it on " + host->name);
   return *host;

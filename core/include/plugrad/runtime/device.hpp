@@ -29,7 +29,7 @@ struct DeviceCounters {
   uint64_t layout_copies;   // of these: dense copies for kernels without support for an operand's layout
   uint64_t widened;         // ops without a kernel for their dtype, computed in a wider dtype
   uint64_t decompositions;  // ops without a kernel, composed of other ops
-  uint64_t fallbacks;       // ops run by a host-memory backend instead (see PLUGRAD_FALLBACK)
+  uint64_t host_fallbacks;  // ops run by a host-memory backend instead (see PLUGRAD_FALLBACK)
   uint64_t uploads, downloads;
 };
 

@@ -108,7 +108,7 @@ Tensor run_cross_entropy(const Step& step, const Tensor& a) {
                        Reduction::none);
 }
 
-// Values stay within a few orders of magnitude in every fusion; conformance tests poles and overflow.
+// Values stay within a few orders of magnitude in every program; conformance tests poles and overflow.
 constexpr StepKind kKinds[] = {
     {"leaf", draw_leaf, nullptr},
     {"neg", draw_same, [](const Step&, const Tensor& a, const Tensor&) { return -a; }},
@@ -165,11 +165,11 @@ const StepKind& draw_kind(Random& random) {
   return at < narrow ? kKinds[at] : wide[static_cast<size_t>(at - narrow)];
 }
 
-void draw_into(Fusion& fusion, const StepKind& kind, Random& random) {
-  std::optional<Step> step = kind.draw(fusion.steps, random);
+void draw_into(Program& program, const StepKind& kind, Random& random) {
+  std::optional<Step> step = kind.draw(program.steps, random);
   if (!step) return;
   step->kind = &kind;
-  fusion.steps.push_back(std::move(*step));
+  program.steps.push_back(std::move(*step));
 }
 
 Tensor make_leaf(const Step& step, DType dtype, Device device) {
@@ -190,22 +190,22 @@ std::vector<double> numbers_of(const Tensor& x) {
 }
 }  // namespace
 
-Fusion draw_fusion(uint64_t seed) {
+Program draw_program(uint64_t seed) {
   Random random(seed);
-  Fusion fusion{seed, {}};
-  for (int64_t leaves = 2 + below(random, 3); leaves > 0; --leaves) draw_into(fusion, kKinds[0], random);
+  Program program{seed, {}};
+  for (int64_t leaves = 2 + below(random, 3); leaves > 0; --leaves) draw_into(program, kKinds[0], random);
   for (int64_t steps = 5 + below(random, 6) * below(random, 8); steps > 0; --steps)
-    draw_into(fusion, draw_kind(random), random);
-  return fusion;
+    draw_into(program, draw_kind(random), random);
+  return program;
 }
 
-bool is_used(const Fusion& fusion, size_t step) {
+bool is_used(const Program& program, size_t step) {
   const int at = static_cast<int>(step);
-  return std::ranges::any_of(fusion.steps, [&](const Step& each) { return each.a == at || each.b == at; });
+  return std::ranges::any_of(program.steps, [&](const Step& each) { return each.a == at || each.b == at; });
 }
 
-Fusion without_step(const Fusion& fusion, size_t step) {
-  Fusion rest = fusion;
+Program without_step(const Program& program, size_t step) {
+  Program rest = program;
   rest.steps.erase(rest.steps.begin() + static_cast<std::ptrdiff_t>(step));
   for (Step& each : rest.steps)
     for (int* operand : {&each.a, &each.b})
@@ -213,8 +213,8 @@ Fusion without_step(const Fusion& fusion, size_t step) {
   return rest;
 }
 
-std::string Fusion::text() const {
-  std::string all = "fusion of seed " + std::to_string(seed) + ":\n";
+std::string Program::text() const {
+  std::string all = "program of seed " + std::to_string(seed) + ":\n";
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     all += "  v" + std::to_string(i) + " = " + step.kind->name;
@@ -229,10 +229,10 @@ std::string Fusion::text() const {
   return all;
 }
 
-Results run_fusion(const Fusion& fusion, DType dtype, Device device) {
+Results run_program(const Program& program, DType dtype, Device device) {
   std::vector<Tensor> values;
-  std::vector<bool> used(fusion.steps.size());
-  for (const Step& step : fusion.steps) {
+  std::vector<bool> used(program.steps.size());
+  for (const Step& step : program.steps) {
     for (const int operand : {step.a, step.b})
       if (operand >= 0) used[static_cast<size_t>(operand)] = true;
     const Tensor none;
@@ -247,7 +247,7 @@ Results run_fusion(const Fusion& fusion, DType dtype, Device device) {
   Results results;
   for (size_t i = 0; i < values.size(); ++i) {
     results.values.push_back(numbers_of(values[i]));
-    if (is_leaf(fusion.steps[i])) results.gradients.push_back(numbers_of(values[i].grad()));
+    if (is_leaf(program.steps[i])) results.gradients.push_back(numbers_of(values[i].grad()));
   }
   return results;
 }

@@ -1,4 +1,4 @@
-// A thousand random fusions have the same values and gradients on cpu and on the device of the test. A fusion that differs
+// A thousand random programs have the same values and gradients on cpu and on the device of the test. A program that differs
 // is shrunk before it is printed: steps that are not needed for the difference are left out.
 #include <tests/cuda/random_kinds.hpp>
 
@@ -14,7 +14,7 @@
 namespace plugrad::test {
 namespace {
 
-constexpr uint64_t kFusions = 100;  // per test; there are ten
+constexpr uint64_t kPrograms = 100;  // per test; there are ten
 
 double largest(const std::vector<std::vector<double>>& all) {
   double most = 0;
@@ -24,7 +24,7 @@ double largest(const std::vector<std::vector<double>>& all) {
 }
 
 // The most by which two correct devices may differ, by rounding of functions (up to 16 ULP, sdk/ops.md) and order of sums,
-// through up to 40 steps and their gradients: 1000 eps of the fusion's largest number.
+// through up to 40 steps and their gradients: 1000 eps of the program's largest number.
 double bound(const Results& results, DType dtype) {
   const double eps = dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
@@ -46,41 +46,41 @@ std::string difference(const std::vector<std::vector<double>>& want, const std::
 }
 
 // How the device differs from cpu; empty if it does not.
-std::string fault(const Fusion& fusion, DType dtype) {
-  const Results want = run_fusion(fusion, dtype, Device("cpu")), got = run_fusion(fusion, dtype, default_device());
+std::string fault(const Program& program, DType dtype) {
+  const Results want = run_program(program, dtype, Device("cpu")), got = run_program(program, dtype, default_device());
   const double allowed = bound(want, dtype);
   const std::string found = difference(want.values, got.values, allowed, "v");
   return found.empty() ? difference(want.gradients, got.gradients, allowed, "gradient of leaf ") : found;
 }
 
-// The fusion without steps that the fault does not need.
-template <class Fails> Fusion shrunk(Fusion fusion, Fails fails) {
-  for (size_t step = fusion.steps.size(); step-- > 0 && fusion.steps.size() > 1;) {
-    if (is_used(fusion, step)) continue;
-    const Fusion less = without_step(fusion, step);
-    if (fails(less)) fusion = less;
+// The program without steps that the fault does not need.
+template <class Fails> Program shrunk(Program program, Fails fails) {
+  for (size_t step = program.steps.size(); step-- > 0 && program.steps.size() > 1;) {
+    if (is_used(program, step)) continue;
+    const Program less = without_step(program, step);
+    if (fails(less)) program = less;
   }
-  return fusion;
+  return program;
 }
 
-class Fusions : public testing::TestWithParam<uint64_t> {};
+class Programs : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(Fusions, AgreeWithTheCpu) {
+TEST_P(Programs, AgreeWithTheCpu) {
   if (!has_device("cpu")) GTEST_SKIP() << "no plugin for cpu";
   const DType dtype = GetParam() % 2 ? DType::f64 : DType::f32;
-  for (uint64_t seed = GetParam() * kFusions; seed < (GetParam() + 1) * kFusions; ++seed) {
-    const Fusion fusion = draw_fusion(seed);
-    if (fault(fusion, dtype).empty()) continue;
-    const Fusion less = shrunk(fusion, [&](const Fusion& each) { return !fault(each, dtype).empty(); });
-    ADD_FAILURE() << fault(less, dtype) << "\n" << less.text() << "shrunk from " << fusion.steps.size() << " steps";
+  for (uint64_t seed = GetParam() * kPrograms; seed < (GetParam() + 1) * kPrograms; ++seed) {
+    const Program program = draw_program(seed);
+    if (fault(program, dtype).empty()) continue;
+    const Program less = shrunk(program, [&](const Program& each) { return !fault(each, dtype).empty(); });
+    ADD_FAILURE() << fault(less, dtype) << "\n" << less.text() << "shrunk from " << program.steps.size() << " steps";
   }
 }
-INSTANTIATE_TEST_SUITE_P(Hundreds, Fusions, testing::Range<uint64_t>(0, 10));
+INSTANTIATE_TEST_SUITE_P(Hundreds, Programs, testing::Range<uint64_t>(0, 10));
 
 // The test can fail: results are not constant, and a small deviation is found.
 TEST(Difference, IsFound) {
-  const Fusion fusion = draw_fusion(1);
-  const Results results = run_fusion(fusion, DType::f64, default_device());
+  const Program program = draw_program(1);
+  const Results results = run_program(program, DType::f64, default_device());
   EXPECT_GT(largest(results.gradients), 0);
   std::vector<std::vector<double>> other = results.gradients;
   other[0][0] += 3 * bound(results, DType::f64);
@@ -90,19 +90,19 @@ TEST(Difference, IsFound) {
 
 TEST(Shrinking, KeepsWhatTheFaultNeeds) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const Fusion fusion = draw_fusion(seed);
-    const Fusion less =
-        shrunk(fusion, [&](const Fusion& each) { return each.steps.back().kind == fusion.steps.back().kind; });
-    EXPECT_EQ(less.steps.back().kind, fusion.steps.back().kind);
-    EXPECT_LE(less.steps.size(), fusion.steps.size());
-    EXPECT_GT(largest(run_fusion(less, DType::f64, default_device()).values), 0) << less.text();
+    const Program program = draw_program(seed);
+    const Program less =
+        shrunk(program, [&](const Program& each) { return each.steps.back().kind == program.steps.back().kind; });
+    EXPECT_EQ(less.steps.back().kind, program.steps.back().kind);
+    EXPECT_LE(less.steps.size(), program.steps.size());
+    EXPECT_GT(largest(run_program(less, DType::f64, default_device()).values), 0) << less.text();
   }
 }
 
 TEST(Steps, AreOfEveryKind) {
   std::set<std::string> used;
-  for (uint64_t seed = 0; seed < 10 * kFusions; ++seed)
-    for (const Step& step : draw_fusion(seed).steps) used.insert(step.kind->name);
+  for (uint64_t seed = 0; seed < 10 * kPrograms; ++seed)
+    for (const Step& step : draw_program(seed).steps) used.insert(step.kind->name);
   for (const StepKind& kind : wide_kinds()) EXPECT_TRUE(used.contains(kind.name)) << kind.name;
 }
 
