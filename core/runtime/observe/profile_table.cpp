@@ -153,7 +153,7 @@ std::string table_of(const std::vector<ProfileEvent>& events, uint64_t dropped, 
   const std::vector<ProfileRow> rows = rows_of(events, options);
   std::string text = work_text(rows, totals.time, options.shapes) + ranges_text(rows);
   text += "\n" + time_text(static_cast<double>(totals.time)) + " in " + std::to_string(totals.ops) + " ops, " +
-          std::to_string(totals.host_fallbacks) + " of them fallbacks\n";
+          std::to_string(totals.fallbacks) + " of them fallbacks\n";
   if (totals.incomplete)
     text += std::to_string(totals.incomplete) + " events have the time of the call on the host, without the device's work\n";
   if (dropped) text += std::to_string(dropped) + " events were dropped: raise the profiler's limit\n";
