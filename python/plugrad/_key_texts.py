@@ -53,7 +53,7 @@ class Attributes:
     def text(self, value: Any, depth: int = 0) -> str:
         """The attributes of an object, as text."""
         slots, of_class = self._names_of(type(value))
-        held = getattr(value, "__dict__", None)
+        held = _held(value)
         names = sorted(self._read & held.keys()) if type(held) is dict else ()
         found = [f"{name}:{self._plain(held[name], depth)}" for name in names] if held else []
         found += [f"{name}:{self._plain(getattr(value, name, None), depth)}" for name in slots]
@@ -76,17 +76,17 @@ class Attributes:
         kind = type(value)
         if kind is slice:
             return f"slice({','.join(self._plain(each, depth) for each in (value.start, value.stop, value.step))})"
-        if kind in PLAIN or isinstance(value, enum.Enum | numbers.Number):
+        if kind in PLAIN or issubclass(kind, enum.Enum | numbers.Number):
             return f"{kind.__name__} {value!r}"
-        if isinstance(value, MethodType):
+        if kind is MethodType:
             return f"{self._identity(value.__func__)} of {self._identity(value.__self__)}"
-        if isinstance(value, FunctionType | BuiltinFunctionType | type):
+        if issubclass(kind, FunctionType | BuiltinFunctionType | type):
             return self._identity(value)
-        if depth == _DEPTH or isinstance(value, ModuleType):
+        if depth == _DEPTH or issubclass(kind, ModuleType):
             return ""
-        if isinstance(value, list | tuple | dict | set | frozenset):
+        if issubclass(kind, list | tuple | dict | set | frozenset):
             return self._several_plain(value, depth + 1)
-        return self.text(value, depth + 1) if hasattr(value, "__dict__") else ""
+        return self.text(value, depth + 1) if _held(value) is not None else ""
 
     def _several_plain(self, value: Any, depth: int) -> str:
         kind = type(value).__name__
@@ -103,6 +103,14 @@ class Attributes:
         if isinstance(value, FunctionType):
             self._note(value, FunctionType)
         return f"at {id(value)}"
+
+
+def _held(value: Any) -> Any:
+    """The attributes of an object itself. An object that stands for another one, such as a proxy, is not asked."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except Exception:  # a property of that name may raise anything
+        return None
 
 
 def _several(slots: Any) -> Iterable[str]:

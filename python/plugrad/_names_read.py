@@ -64,7 +64,7 @@ class _Search:
         elif kind in (list, tuple, dict):
             for each in (value.values() if kind is dict else value) if len(value) <= _LONGEST else ():
                 self.follow(each)
-        elif isinstance(value, type | ModuleType):
+        elif issubclass(kind, type | ModuleType):
             if not _is_known(value) and not any(value is each for each in self._spaces):
                 self._spaces.append(value)
         elif not _is_known(kind):

@@ -187,3 +187,25 @@ def test_bound_methods_replay():
     for _ in range(5):
         assert f(x, step.loss, how).tolist() == [2, 2]
     assert f.figures() == (1, 4, 0)
+
+
+class Proxy:
+    """Stands for an object that is not there."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"asked for {name}")
+
+    __class__ = __dict__ = property(lambda self: self.__getattr__("its class"))
+
+
+PROXY = Proxy()
+
+
+def test_proxies_are_not_asked():
+    how, x = Options(2.0), plugrad.ones(2)
+    how.proxy = PROXY
+    f = plugrad.compile(lambda x, how: x * how.scale if how.scale else PROXY.now + how.proxy)
+    for _ in range(2):
+        assert f(x, how).tolist() == [2, 2]
+    how.scale = slice(np.int64(0), 2)
+    assert plugrad.compile(lambda x, how: x[how.scale])(x, how).tolist() == [1, 1]
