@@ -198,7 +198,7 @@ TEST_F(Fusions, LeaveOverlappingMemoryToTheFunction) {
   const Tensor made = step(again(), again());
   EXPECT_EQ(slice(made, 0, 0, 1).item<float>(), 16);  // 1 * 2, + 2, times itself
   ASSERT_EQ(warnings.lines.size(), 1u);
-  EXPECT_NE(warnings.lines[0].find("'meet' runs op by op: two of its tensors lie over each other"), std::string::npos);
+  EXPECT_NE(warnings.lines[0].find("'meet' runs op by op: two of its tensors overlap in memory"), std::string::npos);
 }
 
 // What a kernel declines runs call by call, in memory that other steps used before.
