@@ -35,7 +35,9 @@ def room_of(path):
     parts = PurePosixPath(path).parts
     if parts[:1] != ("core",) or len(parts) < 3:
         return None
-    return parts[3] if parts[1] == "include" and len(parts) > 4 else parts[1] if len(parts) == 3 else None
+    if parts[1] != "include":
+        return parts[1]
+    return parts[3] if len(parts) > 4 else None
 
 
 def without(text, strings):
