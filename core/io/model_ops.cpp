@@ -216,7 +216,7 @@ constexpr Row kFunctions[] = {
     {PLUGRAD_OP_CONVOLUTION_BIAS, convolved},
 };
 
-constexpr Function function_of(uint32_t opcode) {
+Function function_of(uint32_t opcode) {
   const auto found = std::ranges::find(kFunctions, opcode, &Row::opcode);
   return found == std::end(kFunctions) ? nullptr : found->function;
 }
@@ -227,7 +227,8 @@ constexpr uint32_t kUnsaved[] = {PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_BATCH_NORM
 constexpr bool is_decided(const OpInfo& op) {
   if (op.shape == OpShape::random || op.shape == OpShape::update || op.opcode == PLUGRAD_OP_MAX_POOL) return true;
   if (std::ranges::find(kOps, op.opcode, &OpInfo::gradient) != std::end(kOps)) return true;
-  return std::ranges::find(kUnsaved, op.opcode) != std::end(kUnsaved) || function_of(op.opcode);
+  if (std::ranges::find(kUnsaved, op.opcode) != std::end(kUnsaved)) return true;
+  return std::ranges::find(kFunctions, op.opcode, &Row::opcode) != std::end(kFunctions);
 }
 static_assert(std::ranges::all_of(kOps, is_decided), "each op is in kFunctions, or in kUnsaved with its reason");
 
