@@ -1,4 +1,5 @@
 // Chooses the items to submit together: all items as a list, or neighbours as batches.
+#include <core/runtime/memory/small_blocks.hpp>
 #include <core/steps/plan.hpp>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Runs of a step with digests of each call's results.
+#include <core/runtime/memory/small_blocks.hpp>
 #include <core/steps/digest.hpp>
 #include <core/steps/runner.hpp>
 
