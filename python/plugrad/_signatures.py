@@ -9,7 +9,7 @@ __all__ = ["sign"]
 
 
 def _signature(text: str, defaults: tuple[Any, ...]) -> inspect.Signature:
-    """Parses nanobind's text of a signature. \\0 in the text stands for the first default."""
+    """Parses nanobind's text of a signature, in which \\0 marks the place of the first default."""
     values: dict[str, Any] = {f"_{i}": value for i, value in enumerate(defaults or ())}
     parsed = ast.parse(re.sub(r"\\(\d+)", r"_\1", re.sub(r": (?:[^=,()\[\]]|\[[^=]*?\])+(?=[,)=])", "", text)) + ": ...")
     arguments = parsed.body[0].args  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ class Options {
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  // The name "verbose,v" declares --verbose and -v. `value` stands for the value in --help, "FILE".
+  // The name "verbose,v" declares --verbose and -v. --help shows `value`, such as "FILE", where the user writes a value.
   void add_flag(const char* name, const char* description);
   void add_text(const char* name, const char* value, const char* description,
                 const std::optional<std::string>& default_value = std::nullopt);
