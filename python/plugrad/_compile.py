@@ -90,7 +90,7 @@ class Compiled(_plugrad._CompiledStep):
 
     def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[Tensor] = []
-        if len(self._objects) > _ANYTHING_ELSE:
+        if len(self._objects) + len(self._attributes) > _ANYTHING_ELSE:
             self.clear()
         form = _taken_apart((arguments, named), tensors, self._known)
 

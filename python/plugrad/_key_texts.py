@@ -45,6 +45,10 @@ class Attributes:
                 self._code[id(value)] = value
             self._read, self._named, self._grew = names_read(self._code.values(), self._kinds), {}, True
 
+    def __len__(self) -> int:
+        """How many functions and classes are kept alive."""
+        return len(self._kept)
+
     def grew(self) -> bool:
         """Whether functions came to light since the last question: then the texts may lack what these functions read."""
         grew, self._grew = self._grew, False
@@ -86,7 +90,8 @@ class Attributes:
             return ""
         if issubclass(kind, list | tuple | dict | set | frozenset):
             return self._several_plain(value, depth + 1)
-        return self.text(value, depth + 1) if _held(value) is not None else ""
+        has_attributes = _held(value) is not None or self._names_of(kind)[0]
+        return self.text(value, depth + 1) if has_attributes else ""
 
     def _several_plain(self, value: Any, depth: int) -> str:
         kind = type(value).__name__

@@ -1,6 +1,7 @@
 """The names of attributes that a function may read, in its own code and in the functions and methods behind it."""
 
 import dis
+import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -87,8 +88,8 @@ class _Search:
 
 def _is_known(value: Any) -> bool:
     """Whether a class or a module is Python's, NumPy's or the package's: none of them reads a program's attributes."""
-    name = value.__name__ if isinstance(value, ModuleType) else value.__module__
-    return str(name).split(".")[0] in ("builtins", "plugrad", "numpy", "math", "functools", "collections", "typing", "enum")
+    name = str(value.__name__ if isinstance(value, ModuleType) else value.__module__).split(".")[0]
+    return name in sys.stdlib_module_names or name in ("plugrad", "numpy")
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

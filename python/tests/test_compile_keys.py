@@ -4,7 +4,10 @@ import collections
 import enum
 import functools
 import math
+import random
 import types
+import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -179,6 +182,39 @@ def test_values_of_any_kind_in_attributes_count():
         assert f(x, how).tolist() == [9, 9]
     finally:
         Options.rate = 1.0
+
+
+class Slotted:
+    __slots__ = ("rate",)
+
+
+def test_slots_of_inner_objects_count():
+    how, x = Options(Slotted()), plugrad.ones(2)
+    f = plugrad.compile(lambda x, how: x * how.scale.rate)
+    for rate in (2.0, 3.0):
+        how.scale.rate = rate
+        assert f(x, how).tolist() == [rate] * 2
+
+
+def test_functions_in_attributes_are_not_kept_for_ever():
+    how, x, alive = Options(None), plugrad.ones(2), []
+    f = plugrad.compile(lambda x, how: x * how.scale(), entries=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in range(100):
+            how.scale = lambda i=i: float(i)
+            alive.append(weakref.ref(how.scale))
+            f(x, how)
+    assert sum(each() is not None for each in alive) < 80
+
+
+def test_attributes_with_names_of_the_standard_library_are_not_read():
+    how, x = Options(2.0), plugrad.ones(2)
+    how.seed = 0
+    f = plugrad.compile(lambda x, how: x * how.scale + random.Random(0).random() * 0)
+    for how.seed in range(5):
+        assert f(x, how).tolist() == [2, 2]
+    assert f.figures() == (1, 4, 0)
 
 
 def test_bound_methods_replay():
