@@ -40,7 +40,7 @@ def module(path, name):
 def headers(root, generate):
     """(title, preamble, functions) for each header."""
     for path in sorted((root / "core/include/plugrad/ops").glob("*.hpp")):
-        if path.stem in generate.LEFT_OUT:
+        if path.stem in generate.HEADERS["left_out"]:
             continue
         functions = {}
         generate.read_header(path, functions)
@@ -95,14 +95,14 @@ def first_sentence(text):
     return re.split(r"(?<=[.:;])\s", text, maxsplit=1)[0].rstrip(":;") if text else ""
 
 
-def signature(function, generate):
+def signature(function):
     """In Python, of the first overload."""
     parts = []
     for _, name, default in function.overloads[0][1]:
-        name = generate.RENAMED_IN.get((function.name, name), generate.RENAMED.get(name, name))
+        name = function.python_name(name)
         value = {"{}": "None", "std::nullopt": "None", "true": "True", "false": "False"}.get(default, default)
         parts.append(name if default is None else f"{name}={value.split('::')[-1].replace('{', '').replace('}', '')}")
-    return f"{generate.PYTHON_NAMES.get(function.name, function.name)}({', '.join(parts)})"
+    return f"{function.python}({', '.join(parts)})"
 
 
 def cell(text):
@@ -139,16 +139,15 @@ def linear_algebra(root):
     return lines + [""]
 
 
-def line(function, generate, facts):
-    name = function.name
-    python = generate.PYTHON_NAMES.get(name, name)
+def line(function, facts):
+    name, python = function.name, function.python
     op = OPS.get(name, name.upper())
     own = natively(op, facts["kernels"]) if op in facts["ops"] else "composed"
     gradient = gradient_text(facts["rows"].get(name, 0))
     text = first_sentence(facts["definitions"].get(name) or function.notes[0])
     dtypes = dtypes_text(facts["dtypes"].get(python)) or ("not sampled" if python not in facts["dtypes"] else "")
     ulp = facts["ulp"].get(python, "")
-    return f"| `{cell(signature(function, generate))}` | {cell(text)} | {dtypes} | {gradient} | {ulp} | {own} |"
+    return f"| `{cell(signature(function))}` | {cell(text)} | {dtypes} | {gradient} | {ulp} | {own} |"
 
 
 def page(root):
@@ -163,7 +162,7 @@ def page(root):
     for title, preamble, functions in headers(root, generate):
         lines += [f"## {title}", "", preamble, "", "| function | what | dtypes | gradient | ulp | native or composed |",
                   "|---|---|---|---|---|---|"]
-        lines += [line(function, generate, facts) for function in functions] + [""]
+        lines += [line(function, facts) for function in functions] + [""]
     lines += linear_algebra(root)
     lines += ["## Without samples", "", "| function | why |", "|---|---|"]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(without.items())]

@@ -183,7 +183,7 @@ void bind_devices(nb::module_& m);
 void bind_runtime(nb::module_& m);
 nb::class_<Tensor> bind_tensor(nb::module_& m);
 void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor);
-void bind_other_names(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_further_names(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_sizes(nb::module_& m);
 void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);
@@ -206,12 +206,9 @@ void bind_printing(nb::module_& m);
 void bind_schedules(nb::module_& m);
 void bind_amp(nb::module_& m);
 void bind_io(nb::module_& m);
-// Makes all functions take NumPy's names of parameters, and shortens what they say of wrong arguments. Call it last.
+void bind_calls(nb::module_& m);
 // The dtype of tensors of fractions that are given none. Under the GIL.
 DType& default_floating();
-void polish_calls(nb::module_& m);
-// Lets calls of a function give a parameter by another name, as PyTorch's.
-void also_named(nb::handle function, const char* theirs, const char* ours);
 // The slots of operators and subscripts; a zero ends the list.
 PyType_Slot* tensor_slots();
 extern PyType_Slot buffer_slots[2];

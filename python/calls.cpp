@@ -1,67 +1,101 @@
-// What all functions of the module do alike: they take NumPy's names of parameters, and say briefly which arguments do not
-// fit. What returns values and indices returns values alone where the axis has NumPy's name. nanobind lists every overload
-// with the names of C++ types. Its function objects are run by a few functions of the type vectorcallfunc; each object is
-// made to run `polished` instead, which calls the former.
+// The functions of the module as the package shows them. nanobind converts arguments and chooses the overload. A Function
+// stands around each function of nanobind: it takes NumPy's and PyTorch's names of parameters, and puts a short sentence in
+// place of nanobind's list of all overloads where no overload fits.
 #include <python/binding.hpp>
+#include <python/calls.hpp>
 
-#include <dlfcn.h>
+#include <structmember.h>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
+
+namespace plugrad::python {
+// A parameter that fits where nanobind permits conversions: after all overloads have refused the arguments as they are.
+struct AfterAll {};
+}  // namespace plugrad::python
+
+namespace nanobind::detail {
+template <> struct type_caster<plugrad::python::AfterAll> {
+  NB_TYPE_CASTER(plugrad::python::AfterAll, const_name("None"))
+  bool from_python(handle, uint32_t flags, cleanup_list*) noexcept { return flags & cast_flags::convert; }
+};
+}  // namespace nanobind::detail
 
 namespace plugrad::python {
 namespace {
 
-constexpr size_t kRunners = 8;
-std::array<vectorcallfunc, kRunners> runners{};  // under the GIL, while the module is imported
+struct Function {
+  PyObject head;
+  vectorcallfunc vectorcall;
+  PyObject* inner;          // nanobind's function
+  vectorcallfunc run;       // calls it
+  PyObject* name;           // for messages: a setter has its property's name
+  PyObject* further_names;  // a dict: a further name of a parameter, the parameter's name
+  PyObject* weak_references;
+  bool draws;  // random numbers: it takes a Generator as `generator`
+};
+Function& function_of(PyObject* self) { return *reinterpret_cast<Function*>(self); }
 
 bool is_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
-
-std::vector<PyObject*> with_own_axis;  // functions that distinguish axis from dim themselves
-
-// Parameters that may be None in PyTorch, where the core leaves them out.
-constexpr std::array kMayBeNone = {"dim", "axis", "correction", "spacing", "generator", "out"};
-
-// Names by which calls may give a parameter as well, of each function. Written while the module is imported.
-struct OtherName {
-  const char *theirs, *ours;
-};
-std::unordered_map<PyObject*, std::vector<OtherName>> other_names;
-std::vector<const char*> all_other_names;
 
 template <class Names> bool is_among(PyObject* name, const Names& names) {
   return std::ranges::any_of(names, [name](const char* each) { return is_name(name, each); });
 }
 
-const char* our_name(PyObject* function, PyObject* name) {
-  if (is_name(name, "axis")) return "dim";
-  if (is_name(name, "keepdims")) return "keepdim";
-  const auto found = other_names.find(function);
-  if (found == other_names.end()) return nullptr;
-  for (const OtherName& each : found->second)
-    if (is_name(name, each.theirs)) return each.ours;
-  return nullptr;
+// Parameters that may be None in PyTorch, where the core leaves them out.
+constexpr std::array kMayBeNone = {"dim", "axis", "correction", "spacing", "generator", "out"};
+
+// --- Calls.
+
+nb::object given_positionally(PyObject* const* arguments, size_t count) {
+  nb::list all;
+  for (size_t i = 0; i < count; ++i) all.append(nb::handle(arguments[i]));
+  return nb::tuple(all);
 }
 
-// Arguments by name, with "axis" and "keepdims" as "dim" and "keepdim". A dim that is None is left out: it means all.
+// Puts the sentence of plugrad._messages in place of nanobind's error that no overload fits. Other errors stay.
+void explain(const Function& function, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
+  guarded(0, [&] {
+    nb::python_error error;
+    nb::dict named;
+    for (Py_ssize_t i = 0; names && i < list_size(names); ++i)
+      named[nb::handle(list_item(names, i))] = nb::handle(arguments[count + static_cast<size_t>(i)]);
+    const nb::object sentence = nb::module_::import_("plugrad._messages")
+                                    .attr("explained")(nb::handle(function.inner), nb::handle(function.name),
+                                                       nb::str(error.value()), given_positionally(arguments, count), named);
+    if (sentence.is_none()) error.restore();
+    else PyErr_SetObject(PyExc_TypeError, sentence.ptr());
+    return 0;
+  });
+}
+
+PyObject* run(const Function& function, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
+  PyObject* const result = function.run(function.inner, arguments, count, names);
+  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) [[unlikely]]
+    explain(function, arguments, static_cast<size_t>(PyVectorcall_NARGS(count)), names);
+  return result;
+}
+
+// Arguments with the names that nanobind's function knows. A dim that is None is left out: it means all.
 struct Renamed {
-  Renamed(PyObject* function, PyObject* const* given, size_t positional, PyObject* given_names, bool keeps_axis)
+  Renamed(const Function& function, PyObject* const* given, size_t positional, PyObject* given_names)
       : arguments(given, given + positional) {
     nb::list kept;
     for (Py_ssize_t i = 0; i < list_size(given_names); ++i) {
       PyObject* const name = list_item(given_names, i);
       PyObject* const value = given[positional + static_cast<size_t>(i)];
       has_axis |= is_name(name, "axis");
-      const char* const ours = keeps_axis && is_name(name, "axis") ? nullptr : our_name(function, name);
-      nb::object called = ours ? nb::object(nb::str(ours)) : nb::borrow(name);
+      PyObject* const ours = PyDict_GetItemWithError(function.further_names, name);
+      const nb::handle called = ours ? ours : name;
       if (PySequence_Contains(kept.ptr(), called.ptr()) == 1)
         throw nb::type_error(
             ("[call] '" + std::string(nb::str(called).c_str()) + "' is given twice, by two of its names").c_str());
       if (value == Py_None && is_among(called.ptr(), kMayBeNone)) continue;
-      if (is_name(called.ptr(), "generator")) {
+      if (function.draws && is_name(called.ptr(), "generator")) {
         generator = value;
         continue;
       }
@@ -76,24 +110,15 @@ struct Renamed {
   nb::tuple names;
 };
 
-// Functions that draw random numbers and so take a Generator.
-constexpr std::array kDrawing = {"rand",        "randn",         "randint",        "randperm",     "rand_like",
-                                 "randn_like",  "randint_like",  "bernoulli",      "multinomial",  "normal",
-                                 "exponential", "normal_",       "uniform_",       "bernoulli_",   "exponential_",
-                                 "random_",     "trunc_normal_", "_init_uniform_", "_init_normal_"};
-
 // Puts the device's generator into the state of a Generator, and takes the state back at the end.
 class Drawing {
  public:
-  Drawing(PyObject* function, nb::handle generator) {
-    const std::string name = nb::cast<std::string>(nb::handle(function).attr("__name__"));
-    if (std::ranges::none_of(kDrawing, [&](const char* each) { return name == each; }) || !nb::hasattr(generator, "_begin"))
-      throw nb::type_error(("[" + name +
-                            "] generator must be None or a plugrad.Generator, and the function one that draws "
-                            "random numbers")
-                               .c_str());
-    generator.attr("_begin")();
-    generator_ = nb::borrow(generator);
+  Drawing(PyObject* function, nb::handle generator) : generator_(nb::borrow(generator)) {
+    if (!nb::hasattr(generator, "_begin")) {
+      const auto name = nb::cast<std::string>(nb::handle(function).attr("__name__"));
+      throw nb::type_error(("[" + name + "] generator must be None or a plugrad.Generator").c_str());
+    }
+    generator_.attr("_begin")();
   }
   ~Drawing() {
     try {
@@ -107,97 +132,181 @@ class Drawing {
   nb::object generator_;
 };
 
-bool has_other_names(PyObject* names) {
-  for (Py_ssize_t i = 0; i < list_size(names); ++i)
-    if (PyObject* const name = list_item(names, i);
-        is_name(name, "axis") || is_name(name, "keepdims") || is_among(name, kMayBeNone) || is_among(name, all_other_names))
-      return true;
+bool has_further_names(const Function& function, PyObject* const* values, PyObject* names) {
+  for (Py_ssize_t i = 0; i < list_size(names); ++i) {
+    PyObject* const name = list_item(names, i);
+    if (PyDict_GetItemWithError(function.further_names, name)) return true;
+    if (values[i] == Py_None && is_among(name, kMayBeNone)) return true;
+  }
   return false;
 }
 
-// Replaces the error of nanobind by one that plugrad._messages makes of its text.
-void shorten_error() noexcept {
-  guarded(0, [] {
-    nb::python_error error;
-    const nb::object shorter = nb::module_::import_("plugrad._messages").attr("shorter")(nb::str(error.value()));
-    if (shorter.is_none()) error.restore();
-    else PyErr_SetObject(PyExc_TypeError, shorter.ptr());
-    return 0;
+PyObject* run_renamed(const Function& function, PyObject* const* arguments, size_t positional, PyObject* names) {
+  const Renamed renamed(function, arguments, positional, names);
+  std::optional<Drawing> drawing;
+  if (renamed.generator) drawing.emplace(function.inner, renamed.generator);
+  PyObject* const left = nb::len(renamed.names) ? renamed.names.ptr() : nullptr;
+  PyObject* const whole = run(function, renamed.arguments.data(), positional, left);
+  return renamed.has_axis && whole ? values_alone(whole) : whole;
+}
+
+PyObject* call(PyObject* self, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
+  const Function& function = function_of(self);
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(count));
+  if (!names || !has_further_names(function, arguments + positional, names)) return run(function, arguments, count, names);
+  return guarded<PyObject*>(nullptr, [&] { return run_renamed(function, arguments, positional, names); });
+}
+
+// --- The two types: functions of the module, and methods, which Python binds to an object.
+
+PyObject* attribute(PyObject* self, PyObject* name) {
+  static constexpr std::array kInner = {"__name__", "__qualname__", "__module__", "__doc__", "__nb_signature__"};
+  if (is_among(name, kInner)) return PyObject_GetAttr(function_of(self).inner, name);
+  if (!is_name(name, "__signature__")) return PyObject_GenericGetAttr(self, name);
+  return guarded<PyObject*>(nullptr, [self] {
+    const nb::object signature = nb::module_::import_("plugrad._signatures").attr("of");
+    return signature(nb::handle(function_of(self).inner)).release().ptr();
   });
 }
 
-template <size_t kRunner>
-PyObject* polished(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
-  PyObject* result = nullptr;
-  if (names && has_other_names(names)) {
-    result = guarded<PyObject*>(nullptr, [=] {
-      const size_t positional = static_cast<size_t>(PyVectorcall_NARGS(count));
-      const Renamed renamed(function, arguments, positional, names, std::ranges::count(with_own_axis, function) > 0);
-      PyObject* const left = nb::len(renamed.names) ? renamed.names.ptr() : nullptr;
-      std::optional<Drawing> drawing;
-      if (renamed.generator) drawing.emplace(function, renamed.generator);
-      PyObject* const whole = runners[kRunner](function, renamed.arguments.data(), positional, left);
-      return renamed.has_axis && whole ? values_alone(whole) : whole;
-    });
-  } else {
-    result = runners[kRunner](function, arguments, count, names);
+PyObject* shown(PyObject* self) {
+  return guarded<PyObject*>(nullptr, [self] {
+    return nb::str("<{} {}>").format(type_name_of(self), nb::handle(self).attr("__qualname__")).release().ptr();
+  });
+}
+
+// Pickle finds a function by its name.
+PyObject* reduced(PyObject* self, PyObject*) { return PyObject_GetAttrString(function_of(self).inner, "__qualname__"); }
+
+void destroy(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  if (function_of(self).weak_references) PyObject_ClearWeakRefs(self);
+  Py_XDECREF(function_of(self).inner);
+  Py_XDECREF(function_of(self).name);
+  Py_XDECREF(function_of(self).further_names);
+  slot_of<freefunc>(type, Py_tp_free)(self);
+  Py_DECREF(type);
+}
+
+// x.relu: the method and its object as one callable.
+PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
+  if (!object) return Py_NewRef(self);
+  static PyObject* const method = nb::module_::import_("types").attr("MethodType").inc_ref().ptr();
+  return PyObject_CallFunctionObjArgs(method, self, object, nullptr);
+}
+
+PyTypeObject* new_type(const char* name, bool is_method) {
+  static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Function, vectorcall), READONLY, nullptr},
+                                  {"__weaklistoffset__", T_PYSSIZET, offsetof(Function, weak_references), READONLY, nullptr},
+                                  {nullptr, 0, 0, 0, nullptr}};
+  static PyMethodDef methods[] = {{"__reduce__", reduced, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_members, members},
+                         {Py_tp_methods, methods},
+                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(attribute)},
+                         {Py_tp_repr, reinterpret_cast<void*>(shown)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {is_method ? Py_tp_descr_get : 0, reinterpret_cast<void*>(bind)},
+                         {0, nullptr}};
+  constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+  PyType_Spec spec{name, sizeof(Function), 0,
+                   static_cast<unsigned>(is_method ? kFlags | Py_TPFLAGS_METHOD_DESCRIPTOR : kFlags), slots};
+  PyObject* const type = PyType_FromSpec(&spec);
+  if (!type) throw nb::python_error();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+PyTypeObject* function_type(bool is_method) {
+  static PyTypeObject* const types[] = {new_type("plugrad._plugrad.function", false),
+                                        new_type("plugrad._plugrad.method", true)};
+  return types[is_method];
+}
+
+// --- Constructors, which nanobind calls directly. A last overload says that no other overload fits.
+
+void bind_refusal(nb::handle type) {
+  const auto refuse = [type](nb::handle self, const nb::args& given, AfterAll, const nb::kwargs& named) {
+    const nb::object sentence =
+        nb::module_::import_("plugrad._messages").attr("refused")(type, self.type().attr("__name__"), given, named);
+    throw nb::type_error(nb::cast<std::string>(sentence).c_str());
+  };
+  nb::cpp_function_def(refuse, nb::scope(type), nb::name("__init__"), nb::is_method(), nb::arg("given"),
+                       nb::arg("_").none() = nb::none(), nb::arg("named"));
+}
+
+// --- Functions in place of nanobind's.
+
+class Functions {
+ public:
+  Functions() {
+    for (const CallName& each : call_names()) names_[each.function].push_back(each);
   }
-  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) [[unlikely]]
-    shorten_error();
-  return result;
-}
 
-template <size_t... kIndex> constexpr auto all_polished(std::index_sequence<kIndex...>) {
-  return std::array<vectorcallfunc, kRunners>{polished<kIndex>...};
-}
-constexpr auto kPolished = all_polished(std::make_index_sequence<kRunners>());
-
-// Whether this is code of the module, which contains nanobind.
-bool is_our_code(vectorcallfunc function) {
-  Dl_info found{}, own{};
-  return dladdr(reinterpret_cast<void*>(function), &found) && dladdr(reinterpret_cast<void*>(&is_our_code), &own) &&
-         found.dli_fbase == own.dli_fbase;
-}
-
-// Where a function object of nanobind keeps the function that runs it: after the head of an object of variable size, by
-// nb_internals.h; the stable ABI does not tell. Null for other objects.
-vectorcallfunc* runner_of(PyObject* function) {
-  const std::string type = type_name_of(function);
-  if (type != "nb_func" && type != "nb_method") return nullptr;
-  auto* const runner = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<PyVarObject*>(function) + 1);
-  return is_our_code(*runner) ? runner : nullptr;
-}
-
-void polish(PyObject* name, PyObject* function) {
-  if (Py_TYPE(function) == &PyProperty_Type) return polish(name, nb::handle(function).attr("fset").ptr());
-  vectorcallfunc* const runner = runner_of(function);
-  if (!runner) return;
-  if (is_name(name, "max") || is_name(name, "min")) with_own_axis.push_back(function);
-  if (std::ranges::count(kPolished, *runner)) return;
-  for (size_t i = 0; i < kRunners; ++i) {
-    if (!runners[i]) runners[i] = *runner;
-    if (runners[i] != *runner) continue;
-    *runner = kPolished[i];
-    return;
+  // The Function around one of nanobind's, one for each; a null object for anything else.
+  nb::object around(nb::handle inner, nb::handle name) {
+    const std::string type = type_name_of(inner);
+    if (type != "nb_func" && type != "nb_method") return {};
+    nb::object& made = made_[inner.ptr()];
+    if (!made.is_valid()) made = new_function(inner, name, type == "nb_method");
+    return made;
   }
-}
 
-void polish_all(nb::handle dictionary) {
-  for (const nb::handle each : nb::list(dictionary.attr("items")())) polish(each[0].ptr(), each[1].ptr());
+  // The members of a module or of a class.
+  void wrap(nb::handle owner) {
+    for (const nb::handle each : nb::list(owner.attr("__dict__").attr("items")())) {
+      const nb::object name = each[0];
+      const nb::handle member = each[1];
+      if (nb::object made = is_name(name.ptr(), "__init__") ? nb::object() : around(member, name); made.is_valid())
+        nb::setattr(owner, name, made);
+      else if (Py_TYPE(member.ptr()) == &PyProperty_Type)
+        if (nb::object setter = around(member.attr("fset"), name); setter.is_valid())
+          nb::setattr(owner, name, member.attr("setter")(setter));
+    }
+  }
+
+ private:
+  nb::object new_function(nb::handle inner, nb::handle shown_name, bool is_method) {
+    PyTypeObject* const type = function_type(is_method);
+    nb::object made = nb::steal(slot_of<allocfunc>(type, Py_tp_alloc)(type, 0));
+    if (!made.is_valid()) throw nb::python_error();
+    const auto name = nb::cast<std::string>(inner.attr("__name__"));
+    Function& function = function_of(made.ptr());
+    function.vectorcall = call;
+    function.inner = inner.inc_ref().ptr();
+    function.run = caller_of(function.inner);
+    function.name = shown_name.inc_ref().ptr();
+    function.draws = std::ranges::any_of(drawing_functions(), [&](const char* each) { return name == each; });
+    function.further_names = further_names(name, function.draws).release().ptr();
+    return made;
+  }
+
+  // A name that stands for itself is taken out of the general names.
+  nb::dict further_names(const std::string& function, bool draws) {
+    nb::dict all;
+    for (const std::string& each : {std::string(), function})
+      for (const CallName& row : names_[each]) all[row.theirs] = row.ours;
+    if (draws) all["generator"] = "generator";
+    return all;
+  }
+
+  std::map<std::string, std::vector<CallName>> names_;
+  std::map<PyObject*, nb::object> made_;
+};
+
+void wrap_functions(nb::handle module) {
+  Functions functions;
+  const nb::list members = nb::list(module.attr("__dict__").attr("values")());
+  functions.wrap(module);
+  for (const nb::handle member : members) {
+    if (!PyType_Check(member.ptr()) || !nb::type_check(member)) continue;
+    if (type_name_of(member.attr("__init__")) == "nb_method" && nb::hasattr(member.attr("__dict__"), "get") &&
+        !member.attr("__dict__").attr("get")("__init__").is_none())
+      bind_refusal(member);
+    functions.wrap(member);
+  }
 }
 }  // namespace
 
-void also_named(nb::handle function, const char* theirs, const char* ours) {
-  other_names[function.ptr()].push_back({theirs, ours});
-  if (std::ranges::none_of(all_other_names, [&](const char* each) { return std::string_view(each) == theirs; }))
-    all_other_names.push_back(theirs);
-}
-
-void polish_calls(nb::module_& m) {
-  const nb::dict members = nb::borrow<nb::dict>(m.attr("__dict__"));
-  polish_all(members);
-  for (const auto& [name, member] : members)
-    if (PyType_Check(member.ptr())) polish_all(member.attr("__dict__"));
-}
+void bind_calls(nb::module_& m) { m.def("_wrap_functions", wrap_functions); }
 
 }  // namespace plugrad::python

@@ -27,7 +27,7 @@ NB_MODULE(_plugrad, m) {
   bind_sizes(m);
   bind_variadic(m, tensor);
   bind_overloads(m, tensor);
-  bind_other_names(m, tensor);
+  bind_further_names(m, tensor);
   bind_interchange(m, tensor);
   bind_pickling(m, tensor);
   bind_runtime(m);
@@ -48,7 +48,7 @@ NB_MODULE(_plugrad, m) {
   bind_tokenizers(m);
   bind_linalg(m);
   bind_profilers(m);
-  polish_calls(m);
+  bind_calls(m);
 }
 #undef PyInit__plugrad
 

@@ -19,6 +19,8 @@ inline void set_item(PyObject* x, Py_ssize_t i, PyObject* item) {
   else PyTuple_SetItem(x, i, item);
 }
 inline double float_of(PyObject* x) { return PyFloat_AsDouble(x); }
+// How to call an object: the function of type vectorcallfunc.
+inline vectorcallfunc caller_of(PyObject*) { return PyObject_Vectorcall; }
 // CPython exports the function, though not as a part of the stable ABI. Without it the answer is no.
 inline bool holds_gil() {
   static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
@@ -35,6 +37,7 @@ inline void set_item(PyObject* x, Py_ssize_t i, PyObject* item) {
 }
 // The value of a Python float.
 inline double float_of(PyObject* x) { return PyFloat_AS_DOUBLE(x); }
+inline vectorcallfunc caller_of(PyObject* x) { return PyVectorcall_Function(x); }
 // Whether the calling thread holds the GIL.
 inline bool holds_gil() { return PyGILState_Check() == 1; }
 #endif

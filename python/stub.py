@@ -3,10 +3,12 @@
 - Inside a class whose methods hide Python's float or bool, and in a module that has a function slice, annotations name
   builtins.float and so on.
 - tuple, dict and Callable get their parameters, and arguments without a type are Any.
+- A function gets an overload with PyTorch's `size` for `shape` and `dim` for `dims`, where functions.toml says that calls
+  may use that name.
 - A function with `dim` gets an overload with NumPy's `axis` and `keepdims`. What returns values and indices returns the
   values alone there.
 
-stub.py RAW OUT
+stub.py ROOT RAW OUT
 """
 import ast
 import builtins
@@ -15,8 +17,11 @@ import re
 import sys
 from pathlib import Path
 
+import generate
+
 BARE = {"tuple": "tuple[Any, ...]", "dict": "dict[str, Any]", "Callable": "Callable[..., Any]", "list": "list[Any]"}
-NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+NUMPY_NAMES = {ours: generate.TABLE["accepts"][ours][0] for ours in ("dim", "keepdim")}
+TORCH_NAMES = {"shape": "size", "dims": "dim"}
 HEAD = "import builtins\n"
 
 
@@ -101,40 +106,55 @@ def by_axis(function):
     return made
 
 
-def with_overloads(group):
-    """The definitions of one name, and those with NumPy's names."""
-    names = {each.arg for function in group for each in parameters(function)}
-    if "dim" not in names or "axis" in names:
+def by_torch_name(function, accepted):
+    """The overload with PyTorch's name of a parameter, if calls of the function may use that name."""
+    made = copy.deepcopy(function)
+    renamed = [each for each in parameters(made) if accepted.get(TORCH_NAMES.get(each.arg)) == each.arg]
+    for each in renamed:
+        each.arg = TORCH_NAMES[each.arg]
+    made.body = [ast.Expr(expression("..."))]
+    return [made] if renamed else []
+
+
+def with_overloads(group, accepted):
+    """The definitions of one name, and those with further names of parameters."""
+    twins = [each for function in group for each in [function, *by_torch_name(function, accepted)]]
+    names = {each.arg for function in twins for each in parameters(function)}
+    more = [by_axis(each) for each in twins if "axis" not in names and any(given.arg == "dim" for given in parameters(each))]
+    if not more and len(twins) == len(group):
         return group
-    more = [by_axis(each) for each in group if any(argument.arg == "dim" for argument in parameters(each))]
-    every = list({ast.unparse(each.args): each for each in [*group, *more]}.values())
+    every = list({ast.unparse(each.args): each for each in [*twins, *more]}.values())
     for each in every:
         each.decorator_list = [expression("overload")] if len(every) > 1 else []
     return every
 
 
-def completed(body, hidden=frozenset(), in_class=False):
+def completed(body, accepted, hidden=frozenset(), in_class=False):
     hidden = hidden | defined(body)
     out, group = [], []
     for each in [*body, None]:
         if group and not (isinstance(each, ast.FunctionDef) and each.name == group[0].name):
-            out.extend(with_overloads(group))
+            out.extend(with_overloads(group, accepted.get(group[0].name, {})))
             group = []
         if isinstance(each, ast.FunctionDef):
             complete(each, hidden, in_class)
             group.append(each)
         elif isinstance(each, ast.ClassDef):
-            each.body = completed(each.body, hidden, True)
+            each.body = completed(each.body, accepted, hidden, True)
             out.append(each)
         elif each is not None:
             out.append(each)
     return out
 
 
-def main(raw, out):
+def main(root, raw, out):
+    functions = generate.read_headers(Path(root) / "core/include/plugrad/ops").values()
+    accepted = {}
+    for function in functions:
+        accepted.setdefault(function.python, {}).update(generate.accepted(function))
     module = ast.parse(Path(raw).read_text(encoding="utf-8"))
     start = 1 if ast.get_docstring(module) else 0
-    module.body = completed(module.body)
+    module.body = completed(module.body, accepted)
     module.body[start:start] = ast.parse(HEAD).body
     lines = ast.unparse(ast.fix_missing_locations(module)).splitlines()
     # object's comparisons return a bool; a tensor's compare element by element.

@@ -13,7 +13,10 @@ import os as _os
 from typing import Any as _Any
 
 from . import _plugrad
-# The names of the array API standard. What the core has too, such as std, is PyTorch's: it is imported last.
+
+_plugrad._wrap_functions(_plugrad)  # first: other modules take functions from it
+
+# The names of the array API standard. The core is imported later: its functions, such as std, follow PyTorch.
 from .array_api import (__array_api_version__ as __array_api_version__,
                         __array_namespace_info__ as __array_namespace_info__, asarray as asarray, astype as astype,
                         bitwise_invert as bitwise_invert, bool as bool, broadcast_arrays as broadcast_arrays,
@@ -24,7 +27,7 @@ from .array_api import (__array_api_version__ as __array_api_version__,
                         permute_dims as permute_dims, pi as pi, real as real, result_type as result_type,
                         unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
                         unique_values as unique_values, unstack as unstack, vecdot as vecdot)
-from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
+from ._plugrad import *  # noqa: F403  (all names of the core, including ops added later)
 from ._copies import (as_strided_copy as as_strided_copy, diagonal_copy as diagonal_copy, expand_copy as expand_copy,
                       narrow_copy as narrow_copy, permute_copy as permute_copy,
                       split_with_sizes_copy as split_with_sizes_copy, squeeze_copy as squeeze_copy, t_copy as t_copy,
@@ -45,7 +48,7 @@ from . import (accelerator as accelerator, amp as amp, array_api as array_api, a
                training as training, utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
-from .backends import cudnn as _cudnn  # the module takes the place of the function, which it is too
+from .backends import cudnn as _cudnn  # sets `backends` to a callable module, in place of the core's function
 from ._einops import serve as _serve_einops
 from ._generator import Generator as Generator
 from ._printing import set_printoptions as set_printoptions
@@ -59,42 +62,43 @@ __version__ = "0.1.0"
 
 
 def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: _builtins.bool = False) -> _plugrad.Tensor:
-    """Copies numbers, nested lists or an array. As in PyTorch, whole numbers become i64 and fractions f32 unless dtype is
-    given, and the tensor tracks a gradient only if asked to."""
+    """Makes a tensor with a copy of numbers, nested lists or an array. As in PyTorch, whole numbers become i64 and fractions
+    f32 unless dtype is given, and the tensor tracks a gradient only with requires_grad."""
     if dtype is None:
         dtype = _plugrad._dtype_of_numbers(data)
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def as_tensor(data: _Any, dtype: _Any = None, device: _Any = None) -> _plugrad.Tensor:
-    """Returns a tensor itself, converted if dtype or device say so, and makes one of other data as `tensor` does."""
+    """Returns data itself if it is a tensor, converted to dtype and device if they are given. Other data become a new
+    tensor, as in `tensor`."""
     if not isinstance(data, _plugrad.Tensor):
         return tensor(data, dtype, device)
     return data if dtype is None and device is None else data.to(dtype=dtype, device=device)
 
 
 def from_numpy(array: _Any) -> _plugrad.Tensor:
-    """Returns a tensor that shares the array's memory. The array must be writable, and its dtype one of plugrad's."""
+    """Returns a tensor that shares the array's memory. The array must be writable, and plugrad must have its dtype."""
     return _plugrad.from_dlpack(array)
 
 
 def is_tensor(x: object) -> _builtins.bool:
-    """Whether x is a Tensor."""
+    """Returns whether x is a Tensor."""
     return isinstance(x, _plugrad.Tensor)
 
 
 def numel(x: _plugrad.Tensor) -> _builtins.int:
-    """How many elements x has."""
+    """Returns the number of elements of x."""
     return x.numel()
 
 
 def is_gpu_available() -> _builtins.bool:
-    """Whether there is a GPU of any kind."""
+    """Returns whether there is a GPU of any kind."""
     return _plugrad.Device.is_gpu_available()
 
 
 def is_available(device: str) -> _builtins.bool:
-    """Whether there is a device of that name. Opens nothing."""
+    """Returns whether there is a device of this name. Does not open the device."""
     return (device if ":" in device else f"{device}:0") in _plugrad.devices()
 
 
@@ -102,7 +106,8 @@ _threads: _builtins.int | None = None
 
 
 def set_num_threads(n: _builtins.int) -> None:
-    """How many threads the cpu computes with. Raises ValueError for numbers below 1, and once the cpu is in use."""
+    """Sets the number of threads that the device cpu computes with. Raises ValueError for n below 1, and once the cpu is in
+    use."""
     global _threads
     if n < 1:
         raise ValueError(f"[set_num_threads] {n} threads: at least 1 expected")
@@ -111,49 +116,51 @@ def set_num_threads(n: _builtins.int) -> None:
 
 
 def get_num_threads() -> _builtins.int:
-    """What set_num_threads set, or else the number of processors that this process may use."""
+    """Returns the number that set_num_threads set, or otherwise the number of processors that this process may use."""
     return _threads or len(_os.sched_getaffinity(0))
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """"highest": matmul of f32 computes in f32; "high" or "medium": it may round its inputs to TF32, where there is such."""
+    """Sets the precision of matmul of f32. "highest" computes in f32; "high" and "medium" may round the inputs to TF32 on
+    devices that have TF32. Raises ValueError for other names."""
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"[set_float32_matmul_precision] '{precision}' is unknown: highest, high or medium expected")
     _plugrad.set_tf32(precision != "highest")
 
 
 def empty_cache(device: _Any = None) -> _builtins.int:
-    """Returns memory that the core keeps for later tensors to a device, by default the default one. Returns the bytes."""
+    """Releases the memory of a device that the core keeps for later tensors. device: by default the default device. Returns
+    the number of released bytes."""
     return (_plugrad.default_device() if device is None else _plugrad.Device(device)).trim()
 
 
 def use_deterministic_algorithms(mode: _builtins.bool, *, warn_only: _builtins.bool = False) -> None:
-    """The same as set_deterministic."""
+    """The same as set_deterministic(mode); warn_only has no effect."""
     _plugrad.set_deterministic(mode)
 
 
 def t(input: _plugrad.Tensor) -> _plugrad.Tensor:
-    """The transpose of a matrix; itself for fewer axes."""
+    """Returns the transpose of a matrix, or a tensor of fewer axes unchanged."""
     return input.t()
 
 
 def detach(input: _plugrad.Tensor) -> _plugrad.Tensor:
-    """The same elements in the same memory, outside the graph."""
+    """Returns a tensor with the same memory, outside the graph."""
     return input.detach()
 
 
 def is_floating_point(input: _plugrad.Tensor) -> _builtins.bool:
-    """Whether the dtype holds fractions."""
+    """Returns whether the dtype is a floating dtype."""
     return input.is_floating_point()
 
 
 def is_complex(input: _plugrad.Tensor) -> _builtins.bool:
-    """False: there are no complex dtypes."""
+    """Returns False: there are no complex dtypes."""
     return False
 
 
 def initial_seed() -> _builtins.int:
-    """The seed of the default device's generator."""
+    """Returns the seed of the default device's generator."""
     return _plugrad.generator_state()[0]
 
 
@@ -166,12 +173,12 @@ def seed() -> _builtins.int:
 
 _serve_einops()
 
-# PyTorch's names.
+# Names of PyTorch.
 dtype = _plugrad.DType
 is_grad_enabled = _plugrad.grad_enabled
 float, int = _plugrad.f32, _plugrad.i32
 device = _plugrad.Device
 get_rng_state, set_rng_state = _plugrad.generator_state, _plugrad.set_generator_state
 
-# `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
+# `from plugrad import *` does not replace Python's own sum, min and so on. Programs call them as plugrad.sum.
 __all__ = sorted(name for name in globals() if not name.startswith("_") and not hasattr(_builtins, name))

@@ -1,4 +1,4 @@
-"""Threads, processes, signals, memory, the end."""
+"""Threads, processes, signals, memory, and the end of a process."""
 import gc
 import multiprocessing
 import queue
@@ -82,7 +82,9 @@ def test_a_million_tensors_made_in_one_thread_and_dropped_in_another(make):
         room.acquire()
         handed.put([make() for _ in range(1000)])
         if i % 100 == 99:
+            drained = [room.acquire() for _ in range(64)]  # no batch waits in the other thread
             sizes.append((resident(), plugrad.memory_stats().active))
+            room.release(len(drained))
     handed.put(None)
     thread.join()
     assert sizes[-1][0] - sizes[3][0] < 8 << 20 and sizes[-1][1] <= sizes[3][1] + (1 << 20)
@@ -112,7 +114,7 @@ def test_threads_compute_at_once():
 
 
 def test_networks_on_several_threads():
-    """Each thread's graphs share the leaves of a network alone."""
+    """The graphs of different threads share only the leaves of a network."""
     model, failures = plugrad.MLP(2, [4, 1], seed=1), []
 
     def work():
@@ -133,7 +135,7 @@ def test_networks_on_several_threads():
 
 
 def test_long_ops_let_other_threads_run():
-    """A thread counts while another multiplies."""
+    """A thread counts while another thread multiplies."""
     x = plugrad.ones((1200, 1200))
     x @ x
     counted, stop = [0], threading.Event()
@@ -141,10 +143,10 @@ def test_long_ops_let_other_threads_run():
     def count():
         while not stop.is_set():
             counted[0] += 1
-            time.sleep(0)  # lets go
+            time.sleep(0)  # releases the GIL
     thread = threading.Thread(target=count)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # nobody is asked to let go: only who lets go by itself does
+    sys.setswitchinterval(1000)  # the interpreter does not ask a thread to release the GIL; threads release it themselves
     try:
         thread.start()
         before = counted[0]
@@ -167,7 +169,7 @@ def in_child(results):
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_multiprocessing(method):
-    plugrad.ones((500, 500)) @ plugrad.ones((500, 500))  # the pool of threads is up
+    plugrad.ones((500, 500)) @ plugrad.ones((500, 500))  # starts the pool of threads
     context = multiprocessing.get_context(method)
     results = context.Queue()
     child = context.Process(target=in_child, args=(results,))
@@ -230,7 +232,7 @@ history = training.fit(model, x, y, optim.SGD(model.parameters(), 0.01), epochs=
 print("interrupted", history.interrupted, flush=True)
 while True: model(x).sum().backward()
 """
-    def heed_ctrl_c():  # which a shell's background jobs ignore, and pass that on
+    def heed_ctrl_c():  # background jobs of a shell ignore SIGINT, and their children inherit this
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env=os.environ, preexec_fn=heed_ctrl_c)

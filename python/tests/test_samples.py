@@ -1,5 +1,5 @@
-"""Each op on random arguments of every dtype: values beside NumPy's, gradients beside differences. driver.py names the
-variables that choose device, seed and number of cases."""
+"""Each op on random arguments of every dtype: compares values with NumPy's, and gradients with differences. driver.py names
+the variables that set the device, the seed and the number of cases."""
 import importlib.util
 
 import plugrad
@@ -36,14 +36,14 @@ def test_gradients_equal_differences(row):
         for what, derivative in (("gradient", first), ("second derivative", second)):
             got, want, size = derivative(problem)
             if np.isnan(want) and (np.isnan(got) or np.isnan(problem.loss(problem.leaves()).item())):
-                continue  # as for the variance of one element
+                continue  # for example, the variance of one element
             assert abs(got - want) <= 1e-6 * size, f"{row.name}: the {what} is {got} instead of {want}\n{number}: {call!r}"
         compared += 1
     assert compared >= CASES / 2, f"{row.name} was recorded in {compared} of {CASES} cases"
 
 
 def purity(call, dtype):
-    """How many more operands are of this dtype than of others."""
+    """Returns the number of operands of this dtype less the number of operands of other dtypes."""
     return sum(1 if each.dtype == dtype else -1 for each in call.operands())
 
 
@@ -60,15 +60,12 @@ def test_other_dtypes_are_refused(row):
 
 
 def public_functions(root):
-    """The names in the package of the functions that core's headers declare."""
+    """Returns the names in the package of the functions that the headers of the core declare."""
     spec = importlib.util.spec_from_file_location("generate", root / "python/generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    functions = {}
-    for header in sorted((root / "core/include/plugrad/ops").glob("*.hpp")):
-        if header.stem not in generate.LEFT_OUT:
-            generate.read_header(header, functions)
-    return {generate.PYTHON_NAMES.get(name, name) for name in functions}
+    functions = generate.read_headers(root / "core/include/plugrad/ops")
+    return {function.python for function in functions.values()}
 
 
 def test_every_op_has_a_row(root):
