@@ -145,7 +145,16 @@ std::string utf8_of(nb::handle x);
 
 // The Python type; null until bind_tensor.
 extern PyTypeObject* tensor_type;
-inline bool is_tensor(PyObject* x) { return Py_TYPE(x) == tensor_type; }
+// Calls functions with a tensor of a derived class among the arguments; null as long as there is no such class.
+extern PyObject* dispatcher;
+// Whether an argument, or an element of a list, is such a tensor, and calls are dispatched.
+bool has_derived(PyObject* const* arguments, size_t count);
+inline bool is_derived(PyObject* x) { return Py_TYPE(x) != tensor_type && PyType_IsSubtype(Py_TYPE(x), tensor_type); }
+inline bool is_tensor(PyObject* x) {
+  if (Py_TYPE(x) == tensor_type) [[likely]]
+    return true;
+  return dispatcher && is_derived(x);
+}
 inline Tensor& tensor_in(PyObject* x) { return *nb::inst_ptr<Tensor>(x); }
 // Returns a new reference to a new object.
 PyObject* new_tensor(Tensor&& tensor);
@@ -207,6 +216,7 @@ void bind_schedules(nb::module_& m);
 void bind_amp(nb::module_& m);
 void bind_io(nb::module_& m);
 void bind_calls(nb::module_& m);
+void bind_subclasses(nb::module_& m, nb::class_<Tensor>& tensor);
 // The dtype of tensors of fractions that are given none. Under the GIL.
 DType& default_floating();
 // The slots of operators and subscripts; a zero ends the list.

@@ -36,7 +36,8 @@ struct Function {
   PyObject* name;           // for messages: a setter has its property's name
   PyObject* further_names;  // a dict: a further name of a parameter, the parameter's name
   PyObject* weak_references;
-  bool draws;  // random numbers: it takes a Generator as `generator`
+  bool draws;       // random numbers: it takes a Generator as `generator`
+  bool dispatches;  // calls with a tensor of a derived class
 };
 Function& function_of(PyObject* self) { return *reinterpret_cast<Function*>(self); }
 
@@ -57,19 +58,30 @@ nb::object given_positionally(PyObject* const* arguments, size_t count) {
   return nb::tuple(all);
 }
 
+nb::dict given_by_name(PyObject* const* values, PyObject* names) {
+  nb::dict named;
+  for (Py_ssize_t i = 0; names && i < list_size(names); ++i) named[nb::handle(list_item(names, i))] = nb::handle(values[i]);
+  return named;
+}
+
 // Puts the sentence of plugrad._messages in place of nanobind's error that no overload fits. Other errors stay.
 void explain(const Function& function, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
   guarded(0, [&] {
     nb::python_error error;
-    nb::dict named;
-    for (Py_ssize_t i = 0; names && i < list_size(names); ++i)
-      named[nb::handle(list_item(names, i))] = nb::handle(arguments[count + static_cast<size_t>(i)]);
-    const nb::object sentence = nb::module_::import_("plugrad._messages")
-                                    .attr("explained")(nb::handle(function.inner), nb::handle(function.name),
-                                                       nb::str(error.value()), given_positionally(arguments, count), named);
+    const nb::object sentence =
+        nb::module_::import_("plugrad._messages")
+            .attr("explained")(nb::handle(function.inner), nb::handle(function.name), nb::str(error.value()),
+                               given_positionally(arguments, count), given_by_name(arguments + count, names));
     if (sentence.is_none()) error.restore();
     else PyErr_SetObject(PyExc_TypeError, sentence.ptr());
     return 0;
+  });
+}
+
+PyObject* dispatched(PyObject* self, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
+  return guarded<PyObject*>(nullptr, [&] {
+    const nb::object positional = given_positionally(arguments, count);
+    return nb::handle(dispatcher)(nb::handle(self), positional, given_by_name(arguments + count, names)).release().ptr();
   });
 }
 
@@ -153,6 +165,9 @@ PyObject* run_renamed(const Function& function, PyObject* const* arguments, size
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
   const Function& function = function_of(self);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(count));
+  if (dispatcher && function.dispatches) [[unlikely]]
+    if (has_derived(arguments, positional + static_cast<size_t>(names ? list_size(names) : 0)))
+      return dispatched(self, arguments, positional, names);
   if (!names || !has_further_names(function, arguments + positional, names)) return run(function, arguments, count, names);
   return guarded<PyObject*>(nullptr, [&] { return run_renamed(function, arguments, positional, names); });
 }
@@ -276,6 +291,7 @@ class Functions {
     function.run = caller_of(function.inner);
     function.name = shown_name.inc_ref().ptr();
     function.draws = std::ranges::any_of(drawing_functions(), [&](const char* each) { return name == each; });
+    function.dispatches = !name.starts_with("__") && name != "_undispatched" && name != "as_subclass";
     function.further_names = further_names(name, function.draws).release().ptr();
     return made;
   }

@@ -48,6 +48,7 @@ NB_MODULE(_plugrad, m) {
   bind_tokenizers(m);
   bind_linalg(m);
   bind_profilers(m);
+  bind_subclasses(m, tensor);
   bind_calls(m);
 }
 #undef PyInit__plugrad

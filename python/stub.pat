@@ -1,12 +1,13 @@
 # Types that nanobind's stub generator cannot know: those of operators, and of functions that return Python objects.
 _plugrad\.__prefix__$:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import EllipsisType
-    from typing import Any, Literal, SupportsIndex, TypeAlias
+    from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar
     from numpy import generic
     from numpy.typing import NDArray
     from plugrad._results import MinMax, ValuesIndices
 
+    _Derived = TypeVar("_Derived", bound="Tensor")
     _Number: TypeAlias = int | float | bool
     _Operand: TypeAlias = "Tensor | float | generic | Sequence[Any] | NDArray[Any]"
     _Key: TypeAlias = "SupportsIndex | builtins.slice | EllipsisType | None | Tensor | Sequence[Any] | NDArray[Any]"
@@ -59,6 +60,17 @@ _plugrad\.__prefix__$:
 
 .*\._CompiledStep\.__call__$:
     def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+
+.*\.Tensor\.as_subclass$:
+    def as_subclass(self, cls: builtins.type[_Derived]) -> _Derived:
+        \doc
+    @classmethod
+    def __torch_function__(cls, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any: ...
+
+.*\.Tensor\._make_subclass$:
+    @staticmethod
+    def _make_subclass(cls: builtins.type[_Derived], data: Tensor, require_grad: bool = False) -> _Derived:
+        \doc
 
 .*\.Tensor\.item$:
     def item(self) -> _Number:

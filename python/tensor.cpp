@@ -338,7 +338,7 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_arange(m);
   bind_inference(m);
   nb::class_<Tensor> tensor(
-      m, "Tensor", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(tensor_slots()),
+      m, "Tensor", nb::is_weak_referenceable(), nb::type_slots(tensor_slots()),
       "An array of one dtype on one device, with a gradient if asked for.\n\n"
       "data: a number, nested lists or tuples of numbers, or an array (buffer protocol, DLPack), which is copied.\n"
       "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"

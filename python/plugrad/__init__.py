@@ -50,6 +50,7 @@ from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz a
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
 from .backends import cudnn as _cudnn  # sets `backends` to a callable module, in place of the core's function
 from ._einops import serve as _serve_einops
+from ._subclasses import serve as _serve_subclasses
 from ._generator import Generator as Generator
 from ._printing import set_printoptions as set_printoptions
 from .amp import autocast as autocast
@@ -172,6 +173,7 @@ def seed() -> _builtins.int:
 
 
 _serve_einops()
+_serve_subclasses()
 
 # Names of PyTorch.
 dtype = _plugrad.DType
