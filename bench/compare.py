@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks of plugrad and, where it was built, of libtorch, in turns, and prints a table of medians and ratios.
+"""Runs the benchmarks of plugrad and, if it was built, of libtorch, in turns, and prints a table of medians and ratios.
 
 compare.py [--build build] [--before OTHER-BUILD] [--threads 1] [--rounds 5] [--rows REGEX] [--out bench/results/NAME.md]
 
-Where other users of a machine slow it down for a while, the fastest rounds say more than medians, if there are enough.
+If other users of a machine slow it down for some time, the fastest rounds tell more than medians, given enough rounds.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ class Contestant:
 
     def __init__(self, title, program, prefix, **environment):
         self.title, self.program, self.prefix, self.environment = title, program, prefix, environment
-        self.times = {}  # row -> nanoseconds, one a round
+        self.times = {}  # row -> nanoseconds, one number per round
 
     def run(self, arguments, threads):
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
@@ -40,7 +40,7 @@ class Contestant:
                 for name in listed if name.startswith(self.prefix + "/")]
 
     def measure(self, rows, seconds, threads):
-        """Measures one round of these rows, as far as the program has them."""
+        """Measures one round of these rows; skips rows that the program lacks."""
         names = "|".join(re.escape(row) for row in rows)
         output = self.run([f"--benchmark_filter=^{self.prefix}/({names})/real_time$", "--benchmark_format=json",
                            f"--benchmark_min_time={seconds}", f"--benchmark_min_warmup_time={seconds / 2}"], threads)
@@ -147,7 +147,7 @@ def main():
         sys.exit(f"compare.py: no row of plugrad on the device cpu matches '{options.rows}'")
     for number in range(options.rounds):
         for group in groups.values():
-            # The order rotates with the rounds, so that no program always runs after the same other one.
+            # The order rotates with the rounds, so that no program always runs after the same program.
             for contestant in found[number % len(found):] + found[:number % len(found)]:
                 contestant.measure(group, options.seconds, options.threads)
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)

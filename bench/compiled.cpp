@@ -1,4 +1,4 @@
-// Small steps, eager and compiled, in turns: what recording and replaying saves in dispatch.
+// Times small steps, eager and compiled, in turns: replaying a recording saves the time of dispatch.
 #include <plugrad/plugrad.hpp>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
-// Times both in turns, after enough calls to record. per: what one call does this many of.
+// Times both in turns, after enough calls to record. per: the number of steps in one call.
 void row(const char* name, const std::function<void()>& eager, const std::function<void()>& compiled, int calls, int per) {
   for (int i = 0; i < 8; ++i) compiled();
   std::vector<double> of_eager, of_compiled;
@@ -38,7 +38,7 @@ void row(const char* name, const std::function<void()>& eager, const std::functi
   std::fflush(stdout);
 }
 
-// A step of the moons demo: 2-16-16-1, hinge loss, 100 points.
+// The step of the moons demo: 2-16-16-1, hinge loss, 100 points.
 void moons() {
   manual_seed(1);
   nn::Sequential net{nn::Linear(2, 16), nn::ReLU(), nn::Linear(16, 16), nn::ReLU(), nn::Linear(16, 1)};
@@ -53,7 +53,7 @@ void moons() {
   };
   auto compiled = compile(step);
   row("moons: a step, its loss read", [&] { step(x, y).item<float>(); }, [&] { compiled(x, y).item<float>(); }, 2000, 1);
-  // Batches as a loader brings them, each in memory of its own.
+  // Batches as from a data loader, each in its own memory.
   std::vector<Tensor> batches;
   for (int i = 0; i < 16; ++i) batches.push_back(rand({100, 2}));
   size_t turn = 0;

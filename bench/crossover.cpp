@@ -1,4 +1,4 @@
-// Finds the number of elements from which a device is faster than the CPU. Times each op from submission until completion.
+// Finds the number of elements above which a device is faster than the CPU. Times each op from submission to completion.
 #include <plugrad/plugrad.hpp>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ struct Figures {
   double cpu, device;  // seconds
 };
 
-// Measures both in turns, so that a disturbance affects both. Returns nothing where memory does not suffice.
+// Measures both devices in turns, so that a disturbance affects both. Returns nothing if memory does not suffice.
 std::optional<Figures> measure(const Row& row, int64_t n, Device cpu, Device device, double seconds) {
   constexpr size_t kLeast = 5;
   try {

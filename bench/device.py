@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the CPU with another device, both synchronised: basic, chained, backward and mixed expressions, on tensors and
-on Value.
+"""Compares the CPU with another device, both synchronised: basic, chained, backward and mixed expressions, with Tensor and
+Value.
 
     bench/device.py [--device cuda] [--sizes 1,10000,1000000] [--seconds 0.2]
 
 Prints a table of microseconds on each device, medians of alternating rounds, and how many times faster the other device is.
-Without --device it uses the first GPU, or the plugin `reference` if there is none, and says so.
+Without --device it uses the first GPU. If there is no GPU, it uses the plugin `reference` and prints a note.
 """
 import argparse
 import statistics

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
-# PyTorch, whose libtorch bench/peer_torch.cpp links; JAX; and NumPy. 3 GB on x86-64, where PyTorch's package
-# contains CUDA. Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
+# Installs the libraries with which bench/compare.py and bench/python compare plugrad, from PyPI into build-peers/venv:
+# micrograd; PyTorch, whose libtorch bench/peer_torch.cpp links; JAX; and NumPy. 3 GB on x86-64, where PyTorch's package
+# contains CUDA. Debian's libtorch-dev (0.9 GB) works too. Neither the build nor the tests of plugrad need these libraries.
 # install_peers.sh blas installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
-# install_peers.sh llama builds llama.cpp, which takes half an hour of a processor, and converts SmolLM2's weights to f32
+# install_peers.sh llama builds llama.cpp, which takes half an hour on one processor, and converts SmolLM2's weights to f32
 # and bf16 in build-peers/llama, for bench/python/models.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
-// Matrix products of the device cpu beside those of other libraries, in turns in one process: a line a size and layout,
-// GFLOP/s in the best round and, in brackets, in the median one. NT: the right operand is transposed; TN: the left one. The
-// program removes what the environment says to those libraries, so that each is at its best.
+// Compares matrix products of the device cpu and of other libraries, in turns in one process. Prints a line for each size
+// and layout: GFLOP/s in the best round and, in brackets, in the median round. NT: the right operand is transposed; TN: the
+// left operand. The program removes the libraries' environment variables, so that each library runs with its defaults.
 #include <plugrad/plugrad.hpp>
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ namespace {
 
 using plugrad::Tensor;
 
-constexpr double kRoundWork = 2e7;  // floating-point operations of a round, at least
+constexpr double kRoundWork = 2e7;  // the least floating-point operations of a round
 constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
 constexpr const char* kLayouts[] = {"NN", "NT", "TN"};
 
@@ -32,11 +32,11 @@ using Multiply = std::function<void(const char* layout, int64_t n, const float* 
 struct Contestant {
   std::string name;
   Multiply multiply;
-  std::vector<double> seconds;  // of a product, one a round
+  std::vector<double> seconds;  // the time of a product in each round
 };
 
-// Restricts the process to `threads` processors. A library on TBB, such as oneDNN's wheel, reads no variable for the number
-// of its threads and takes one for each processor it may use.
+// Restricts the process to `threads` processors. A library that uses TBB, such as oneDNN's wheel, reads no variable for the
+// number of its threads and starts one thread for each processor that it may use.
 void restrict_processors(int threads) {
   cpu_set_t all, some;
   if (sched_getaffinity(0, sizeof all, &all) != 0) return;
@@ -49,7 +49,7 @@ void restrict_processors(int threads) {
   sched_setaffinity(0, sizeof some, &some);
 }
 
-// Libraries read their settings when they are loaded, and some before main: so the program starts again without them.
+// Libraries read their settings when they are loaded, some before main. So the program restarts with a clean environment.
 void clean_environment(char** arguments, int threads) {
   if (std::getenv("PLUGRAD_BENCH_CLEAN")) return;
   std::vector<std::string> names;
@@ -89,7 +89,7 @@ Contestant open_library(const std::string& file) {
   throw plugrad::Error(plugrad::Code::invalid, "[" + file + "] has neither cblas_sgemm, scipy_cblas_sgemm nor dnnl_sgemm");
 }
 
-// One thread's own time, which others on the machine disturb less; the wall's for several.
+// For one thread the processor time of the thread, which other work on the machine disturbs less; else the wall time.
 double now(int threads) {
   timespec time;
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
@@ -113,7 +113,7 @@ void measure(std::vector<Contestant>& all, const char* layout, int64_t n, int ro
   for (Contestant& each : all) each.seconds.clear();
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < all.size(); ++i) {
-      Contestant& each = all[(i + static_cast<size_t>(round)) % all.size()];  // nobody always follows the same one
+      Contestant& each = all[(i + static_cast<size_t>(round)) % all.size()];  // the order rotates with the rounds
       each.seconds.push_back(seconds_of(
           [&] {
             if (each.multiply) each.multiply(layout, n, left.data(), right.data(), out.data());

@@ -58,7 +58,7 @@ std::function<void()> Plugrad::training_step(bool adam) const {
   };
 }
 
-// A figure depends on the build: the output's context names this core, the plugin's file and its threads.
+// Times depend on the build: the context in the output names this core, the plugin's file and its threads.
 void add_device(const std::string& name, const Limits& limits) {
   if (!plugrad::has_device(name)) {
     std::cerr << "left out: device " << name << ", which no plugin brings\n";

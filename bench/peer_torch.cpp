@@ -1,4 +1,4 @@
-// Benchmarks libtorch with the same rows.
+// Benchmarks libtorch with the rows of rows.hpp.
 #include <bench/rows.hpp>
 
 #include <torch/torch.h>

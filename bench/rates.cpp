@@ -1,4 +1,4 @@
-// Measures the rates of a device with a full queue. Prints a line for each, "NAME<tab>VALUE<tab>UNIT", as
+// Measures the rates of a device with a full queue. Prints a line "NAME<tab>VALUE<tab>UNIT" for each rate, as
 // bench/rates_torch.py does for PyTorch. Higher is better, except for the cost of a call.
 #include <plugrad/plugrad.hpp>
 
@@ -24,7 +24,7 @@ constexpr double kRound = 0.1;  // seconds
 
 double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-// Seconds of one call in a full queue, in the best round, which other work on the machine disturbs least.
+// Seconds of one call in a full queue, in the best round: other work on the machine disturbs the best round least.
 double seconds_of(const Work& work, Device device) {
   for (int i = 0; i < 3; ++i) work();
   device.sync();
@@ -78,7 +78,7 @@ void print_products(Device d, const char* name, int64_t most) {
   }
 }
 
-// Only the time of the calling thread: the queue is never full.
+// Measures only the time of the calling thread: the queue is never full.
 void print_call(Device d) {
   const Tensor a = plugrad::rand({1}, DType::f32, d), b = plugrad::rand({1}, DType::f32, d);
   constexpr int kCalls = 200;
@@ -93,7 +93,7 @@ void print_call(Device d) {
   print("call of add", best * 1e9, "ns");
 }
 
-// Fashion-MNIST's network and batch, on random data of its shape that is already on the device.
+// Fashion-MNIST's network and batch size, on random data of the same shape that is already on the device.
 struct Digits {
   nn::Sequential net;
   nn::Adam adam;
@@ -119,7 +119,7 @@ void print_steps(Device d) {
   print("steps of 784-512-512-10, batch 256, Adam", 1 / seconds, "/s");
 }
 
-// Fusions are compiled in the background, so the first calls are not counted. how: added to the names.
+// Fusions are compiled in the background, so the first calls are not counted. `how` is added to the names.
 void print_compiled(Device d, const std::string& how) {
   Digits digits(d);
   auto step = plugrad::compile([&](const Tensor& x, const Tensor& target) { return digits.step(x, target); });
@@ -139,7 +139,7 @@ void print_compiled(Device d, const std::string& how) {
   print("(relu(x) x).sum() and its gradient, 1e7, " + how, 1 / seconds_of([&] { (void)chain(a); }, d), "/s");
 }
 
-// A step over the parameters that networks of some depth have.
+// An optimiser step over as many parameters as a deep network has.
 void print_updates(Device d) {
   std::vector<Tensor> parameters;
   for (int i = 0; i < 64; ++i) {

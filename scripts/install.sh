@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the missing packages that plugrad needs for building and testing. Needs Debian 12 or later, and root or sudo.
 # install.sh [GROUP ...], groups: build gpu test data python bench tidy cross; all but tidy and cross by default.
-# Prints nothing if no package is missing, and never removes one.
+# Prints nothing if no package is missing, and never removes a package.
 set -euo pipefail
 
 # a|b: either suffices; the first is installed if both are missing. Debian's two versions of Boost conflict.
@@ -64,7 +64,7 @@ apt_get() {
   "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 echo "installing: ${missing[*]}"
-# Package lists may be missing or old: tries the present lists, then fresh ones.
+# Package lists may be missing or old: tries the existing lists, then updates them.
 if ! apt-cache show "${missing[@]}" >/dev/null 2>&1 ||
    ! apt_get install --no-install-recommends --no-remove "${missing[@]}" 2>/dev/null; then
   apt_get update

@@ -3,10 +3,10 @@
 #   test.sh [quick]  installs packages, builds a release, runs the quick tests (also those of the installed tree), builds the
 #                    Python package as a wheel, installs it in build/venv, and runs its tests
 #   test.sh full     does the same and runs the slower tests, then runs again, under the address and undefined-behaviour
-#                    sanitizers, what does not merely repeat the same code, and the parts with threads under the thread
-#                    sanitizer
+#                    sanitizers, all tests that do not merely repeat the same code, and under the thread sanitizer the
+#                    tests that use threads
 #   test.sh long     does the same as full and runs the soak tests, which take hours
-# Prints what it left out and why. The last line is ctest's summary.
+# Prints the tests that it left out and why. The last line is ctest's summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,7 @@ verdict=
 export CMAKE_GENERATOR=Ninja
 
 times=()
-timed() {  # timed PART COMMAND ...: runs it, and notes how long it took
+timed() {  # timed PART COMMAND ...: runs the command and records how long it took
   local part=$1 started=$SECONDS
   shift
   "$@"
@@ -46,7 +46,7 @@ build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
   cmake --build --preset "$preset" --parallel "$jobs"
 }
 
-# Prints one line for each reason why tests were skipped. GoogleTest prints the reason after "FILE:LINE: Skipped", our
+# Prints one line for each reason why tests were skipped. GoogleTest prints the reason after "FILE:LINE: Skipped", plugrad's
 # scripts after "skipped: ", plugrad-conform on the line of the failure. CTest stores the output in its log.
 print_skipped() {  # print_skipped LOG
   awk '
@@ -88,7 +88,7 @@ build_python() {
 }
 
 test_python() {
-  # How long the fuzzer of arguments runs.
+  # The seconds for which the fuzzers of arguments and of archives run.
   if [ "$level" = long ]; then export PLUGRAD_ARGUMENT_SECONDS=7200 PLUGRAD_ARCHIVE_SECONDS=600; fi
   "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
   local -x PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE
@@ -119,9 +119,9 @@ if [ "$level" != quick ]; then
   # The thread sanitizer of gcc 12 cannot map its shadow memory if the kernel randomises more than 28 bits of addresses.
   fixed_addresses=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
-  # Leaves out tests that use one thread: naive backends, headers, file formats, plugrad-conform's own tests.
+  # Tests that use one thread are left out: naive backends, headers, file formats, plugrad-conform's own tests.
   one_thread='^(reference|c11|contract|house)\.|^conform\.c11$'
-  # The emulator runs kernels on one thread at a time, so its own tests and those of memory and threads on it suffice.
+  # The emulator runs kernels on one thread at a time, so its own tests and its tests of memory and threads suffice.
   one_thread+='|^Conformance\.(reference|cuda_emu)|^cuda-emu\.(core|large|tiles|safetensors|training|Faults|Neighbours)'
   one_thread+='|^cuda-emu\.(cuda|demo|nn|loops|compile)_|^nvrtc\.(FusionSource|fusions)|^fuzz\.'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'

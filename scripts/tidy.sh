@@ -1,6 +1,6 @@
 #!/bin/bash
-# Looks for mistakes with clang-tidy, by the checks of .clang-tidy, in the sources of core, SDK, tools, plugins and the
-# reference backend. Needs a build in build/ and clang-tidy (scripts/install.sh tidy).
+# Runs clang-tidy with the checks of .clang-tidy on the sources of core, SDK, tools, plugins and the reference backend. Needs
+# a build in build/ and clang-tidy (scripts/install.sh tidy).
 #   tidy.sh [FILE ...]   all of these sources by default
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ if [ $# -eq 0 ]; then
   mapfile -t files < <(find "${folders[@]}" -name '*.cpp')
   set -- "${files[@]}"
 fi
-# The sources of a unity build are not in its compile_commands.json, so the flags stand here.
+# The sources of a unity build are not in its compile_commands.json, so the flags are given here.
 printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -n 1 sh -c 'clang-tidy --quiet "$1" -- -x c++ -std=c++20 -I. -Icore/include \
   -Isdk/include -Iplugins/sim/include -Ibackends/reference/include -Ibackends/cpu/include -Ibackends/vulkan/include \
-  -DBOOST_DLL_USE_STD_FS 2>/dev/null || { echo "tidy.sh: $1"; exit 255; }' sh
+  -DBOOST_DLL_USE_STD_FS 2>/dev/null || { echo "tidy.sh: $1"; exit 1; }' sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes core/io/unicode_classes.inl and core/io/unicode_decompositions.inl from Python's unicodedata. With --check it only
-fails if they differ, as long as they are of the same version of Unicode.
+"""Writes core/io/unicode_classes.inl and core/io/unicode_decompositions.inl from Python's unicodedata. With --check it
+writes nothing, and fails if the files differ and have the same version of Unicode.
 
 unicode_tables.py ROOT [--check]
 """
@@ -27,7 +27,7 @@ def ranges(accepts):
 
 
 def lower_runs():
-    """(first, last, step, difference) of runs of code points whose lower-case letter is one code point at a distance."""
+    """(first, last, step, difference) of runs of code points whose lower-case letter is one code point, at `difference`."""
     runs = []
     for i, c in enumerate(EVERY):
         lower = c.lower()
@@ -44,7 +44,7 @@ def lower_runs():
 
 
 def decompositions():
-    """(code point, its canonical decomposition without nonspacing marks) for each that has one."""
+    """(code point, its canonical decomposition without nonspacing marks) for each code point that has a decomposition."""
     found = []
     for i, c in enumerate(EVERY):
         whole = unicodedata.normalize("NFD", c)
@@ -54,7 +54,7 @@ def decompositions():
 
 
 def table(declaration, rows):
-    """A table as C++, with as many rows on a line as fit."""
+    """A table in C++, with as many rows per line as fit."""
     lines, line = [f"constexpr {declaration}[] = {{"], "   "
     for row in rows:
         text = " {" + ", ".join(f"0x{n:x}" if n >= 0 else str(n) for n in row) + "},"

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Makes wheels of the Python package and tests them, in build-wheels.
-#   wheels.sh [PYTHON ...]   the interpreters to make wheels with and to test them on; by default python3.11, python3.12 and
-#                            python3.13, as far as they are installed
-# Each interpreter gets a wheel for its own version, and the first from 3.12 on also one by Python's stable ABI, which serves
-# all later versions. auditwheel names the oldest glibc that they run with. The tests of the package then run on each
-# interpreter with each wheel that fits it. Needs what `scripts/install.sh build python` installs.
+#   wheels.sh [PYTHON ...]   the interpreters that make the wheels and test them; by default those of python3.11, python3.12
+#                            and python3.13 that are installed
+# Each interpreter makes a wheel for its own version. The first interpreter of version 3.12 or later also makes a wheel for
+# Python's stable ABI, which works with all later versions. auditwheel names the oldest glibc that the wheels run with. The
+# tests of the package then run on each interpreter with each matching wheel. Needs the packages that
+# `scripts/install.sh build python` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=build-wheels
@@ -33,7 +34,7 @@ tag() {  # the tag of an interpreter: cp312
   "$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
 }
 
-quietly() {  # runs a command, and prints what it said only if it fails
+quietly() {  # runs a command, and prints its output only if it fails
   local log=$folder/log
   if ! "$@" >"$log" 2>&1; then
     cat "$log" >&2

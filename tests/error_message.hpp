@@ -1,4 +1,4 @@
-// What a call complains about.
+// The message of an Error, for expectations.
 #pragma once
 #include <plugrad/runtime/error.hpp>
 

@@ -1,2 +1,2 @@
-// Nothing but the headers that tests/CMakeLists.txt compiles once for all tests.
+// Contains only the headers that tests/CMakeLists.txt compiles once for all tests.
 int main() {}

@@ -1,5 +1,5 @@
-// The main of tests that run on any device: PLUGRAD_TEST_DEVICE names it, the CPU by default. Its status is 77 where the
-// plugin finds no such device on this machine.
+// The main function of tests that run on any device. PLUGRAD_TEST_DEVICE names the device, by default the CPU. The exit
+// status is 77 if the plugin finds no such device on this machine.
 #include <plugrad/runtime/runtime.hpp>
 #include <tests/paths.hpp>
 

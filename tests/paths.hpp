@@ -1,5 +1,5 @@
-// Where the build put plugins, and where fixtures lie. Functions keep the paths off the command lines of tests, because
-// these paths differ from clone to clone.
+// The folders of plugins and fixtures. Functions return the paths, because macros would put them on the compiler's command
+// lines, where they differ from clone to clone.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// A fusion becomes SPIR-V by writing its calls into the template fusion.comp: each op is a function there.
+// Writes the calls of a fusion into a template, the SPIR-V of fusion.comp. Each op is a function of the template.
 #include <backends/vulkan/fusion_module.hpp>
 
 #include <backends/vulkan/pipelines.hpp>
@@ -12,11 +12,11 @@ namespace plugrad::vulkan {
 namespace {
 
 constexpr size_t kMostReductions = 8;  // the template's functions argument_0 to argument_7
-// Drivers copy functions to where they are called, and some compile long ones for minutes: lavapipe needs half a second for
-// this much.
+// Drivers inline the functions, and some drivers compile long modules for minutes. lavapipe compiles a module of this size
+// in half a second.
 constexpr int kMostCode = 80;
 
-// About how much code a call of the op's function is, in additions.
+// Returns the approximate size of the code of an op's function, in additions.
 int code_of(uint32_t opcode) {
   switch (opcode) {
     case PLUGRAD_OP_GELU:
@@ -26,7 +26,7 @@ int code_of(uint32_t opcode) {
   }
 }
 
-// The template's words without its names, and the ids of what calls need.
+// The template's words without its names, and the ids of the functions and types that calls need.
 struct Template {
   // A function whose instructions a fusion's calls replace.
   struct Slot {
@@ -55,7 +55,7 @@ struct Template {
     }
     for (size_t at = kHeaderWords; at < words.size(); at += words_of(words[at])) read(at);
   }
-  // Names go: some belong to what the slots contained.
+  // The module keeps no names, because some of them belong to instructions that the slots lose.
   void note_name(std::span<const uint32_t> instruction) {
     const std::string_view name(reinterpret_cast<const char*>(&instruction[2]));
     if (name.find('(') != name.npos) functions.emplace(name.substr(0, name.find('(')), instruction[1]);
@@ -84,7 +84,7 @@ struct Template {
     if (found == functions.end()) return;
     const std::string& name = found->first;
     if (name == "body" || name == "results" || name.starts_with("argument_"))
-      slots.push_back({name, at + words_of(words[at]) + 2, 0});  // behind its label
+      slots.push_back({name, at + words_of(words[at]) + 2, 0});  // after the function's label
   }
 };
 
@@ -112,10 +112,11 @@ class Writer {
  private:
   struct Source {
     const plugrad_fusion_instruction* instruction;  // null for an input
-    size_t reduction;                               // the number of a reduction
+    size_t reduction;                               // the index of the reduction, if the instruction is a reduction
   };
 
-  // Fills `sources_` and the numbers of the module.
+  // Fills `sources_`, and the axes and opcodes of the module's reductions. Returns false if the template cannot compute the
+  // fusion.
   bool has_form() {
     sources_.assign(fusion_.inputs(), {});
     for (const plugrad_fusion_value& value : fusion_.values())
@@ -142,7 +143,7 @@ class Writer {
 
   static bool is_copy(uint32_t opcode) { return opcode == PLUGRAD_OP_COPY || opcode == PLUGRAD_OP_FILL; }
 
-  // The template's functions take f32, but for the condition of WHERE and what CAST converts.
+  // The template's functions take f32, except the condition of WHERE and the operand of CAST, which are bool.
   bool has_function(const plugrad_fusion_instruction& instruction) const {
     const OpInfo& op = *op_info(instruction.opcode);
     if (is_copy(op.opcode)) return true;
@@ -154,10 +155,10 @@ class Writer {
     return (op.operands[0] == 'B') == (fusion_.values()[sources_.size()].dtype == PLUGRAD_BOOL);
   }
 
-  // Whether a row has one such value.
+  // Returns whether the value has one element per row.
   bool is_of_a_row(size_t value) const { return made_.reduced && !(made_.reduced & ~fusion_.values()[value].axes); }
 
-  // The outputs of which a row has one, or the others.
+  // Writes the outputs that have one element per row if `of_rows`, or else all remaining outputs.
   void write_outputs(bool of_rows) {
     for (size_t k = 0; k < fusion_.outputs().size(); ++k) {
       const uint16_t value = fusion_.outputs()[k].value;
@@ -178,11 +179,11 @@ class Writer {
       calls_->insert(calls_->end(), {first_word(kOpReturnValue, 2), id});
       return;
     }
-    const uint32_t id = call("result_of", template_.float_type, {constant(0)});  // no such reduction
+    const uint32_t id = call("result_of", template_.float_type, {constant(0)});  // the fusion has fewer reductions
     calls_->insert(calls_->end(), {first_word(kOpReturnValue, 2), id});
   }
 
-  // The id of a value, whose calls and those that it needs are written first.
+  // Returns the id of a value. Writes the calls that compute the value first, unless the slot already has them.
   uint32_t written(size_t value) {
     uint32_t& id = ids_[value];
     return id ? id : id = made(value);
@@ -245,11 +246,11 @@ class Writer {
   FusionModule made_;
   uint32_t next_;
   std::vector<Source> sources_;  // of the values
-  std::vector<uint32_t> ids_;    // of the values, in the slot that is written; 0 before they are
+  std::vector<uint32_t> ids_;    // of the values, in the current slot; 0 for a value not yet written
   std::vector<Stored> outputs_;
   std::vector<std::vector<uint32_t>> bodies_;  // of the slots
-  std::vector<uint32_t>* calls_ = nullptr;     // the last of them
-  bool is_of_elements_ = false;                // and whether it computes elements of rows
+  std::vector<uint32_t>* calls_ = nullptr;     // the body of the current slot
+  bool is_of_elements_ = false;                // the current slot computes elements of rows
   std::vector<uint32_t> constants_;
   int code_ = 0;
 };

@@ -3,9 +3,9 @@
 
     bench/python/compiled_models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
-The networks are those of examples/cnn and examples/gpt; each step includes the optimiser's, and its loss is read. JAX
-compiles the whole step, plugrad too. torch.compile compiles the loss with its gradient; PyTorch's optimisers are the fused
-ones. Each library stores a convolution's operands in the order that it is made for: JAX gets channels last.
+The networks are those of examples/cnn and examples/gpt. Each step includes the optimiser's step, and its loss is read. JAX
+and plugrad compile the whole step. torch.compile compiles the loss with its gradient; PyTorch's optimisers are the fused
+ones. Each library stores a convolution's operands in the order for which it is optimised: JAX gets channels last.
 """
 from functools import partial
 
@@ -31,7 +31,7 @@ def cnn(t, net, images, labels):
 
 
 class Net(models.Net):
-    """With buffers that no gradient changes."""
+    """Weights, and buffers that have no gradient."""
 
     def __init__(self, t):
         super().__init__(t.parameter)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares compiled training steps with JAX's and PyTorch's in one run: rounds in turns, medians, and the spread.
+"""Compares compiled training steps with JAX's and PyTorch's in one run: alternating rounds, medians, and the spread.
 
     bench/python/compiled_steps.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
-Each library computes the same with the same optimiser. JAX compiles whole steps, and scans over the 100 steps of the moons
-row, whose losses it returns together; the others read each loss. torch.compile compiles the forward and the backward pass;
-PyTorch's optimisers are the fused ones.
+Each library computes the same steps with the same optimiser. JAX compiles whole steps, and scans over the 100 steps of the
+moons row, whose losses it returns together; the other libraries read each loss. torch.compile compiles the forward and the
+backward pass; PyTorch's optimisers are the fused ones.
 """
 from functools import partial
 

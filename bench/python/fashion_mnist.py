@@ -3,9 +3,9 @@
 
     bench/python/fashion_mnist.py [--threads 2] [--epochs 10] [--peers build-peers/venv] [--rounds 3] [--out FILE]
 
-The network is 784-512-512-10, with ReLU, in batches of 256, by Adam at 1e-3. JAX compiles an epoch as one scan, PyTorch's
-Adam is the fused one, torch.compile compiles the loss with its gradient, and plugrad the whole step. The data: Debian's
-package dataset-fashion-mnist.
+The network is 784-512-512-10, with ReLU, trained in batches of 256 by Adam at 1e-3. JAX compiles an epoch as one scan,
+PyTorch uses the fused Adam, torch.compile compiles the loss with its gradient, and plugrad compiles the whole step. The data
+are Debian's package dataset-fashion-mnist.
 """
 import argparse
 import gzip
@@ -42,7 +42,7 @@ def forward(f, weights, x):
 
 
 def train_eagerly(lib, f, to_tensor, adam, epochs, compile_loss=lambda g: g, compile_step=lambda g: g):
-    """plugrad and PyTorch, whose functions have the same names."""
+    """Trains with plugrad or PyTorch, whose functions have the same names."""
     images, labels, test_images, test_labels = (to_tensor(each) for each in sets())
     weights = [((lib.randn((out, into)) * (2 / into) ** 0.5).detach().requires_grad_(), lib.zeros((out,)).requires_grad_())
                for into, out in zip(LAYERS, LAYERS[1:])]
@@ -118,7 +118,7 @@ LIBRARIES = {"plugrad": plugrad, "JAX": jax, "PyTorch": torch, "torch.compile": 
 
 
 def seconds_of(name, options):
-    """The time of one process, and the share of the test images that its network gets right."""
+    """The time of one process, and the share of test images that its network classifies correctly."""
     python = sys.executable if name == "plugrad" else Path(options.peers) / "bin/python"
     environment = turns.environment_for(options.threads)
     processors = sorted(os.sched_getaffinity(0))[-options.threads:]

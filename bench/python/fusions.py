@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares chains of elementwise ops and sums, compiled, in one run: rounds in turns, medians, and the spread.
+"""Compares compiled chains of elementwise ops and sums in one run: alternating rounds, medians, and the spread.
 
     bench/python/fusions.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
@@ -41,7 +41,7 @@ def rows_of(lib, f, compile_function=lambda g: g, compile_step=lambda g: g):
     made, rows = functions(lib, f), {}
 
     def passes(name, function, operands, constants=(), grad=None):
-        """Forward and backward pass, with gradients of the operands."""
+        """A row of a forward and a backward pass, with gradients of the operands."""
         leaves, compiled = [each.requires_grad_() for each in operands], compile_function(function)
 
         def step():

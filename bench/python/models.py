@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares whole models with PyTorch, and SmolLM2 with llama.cpp, in one run: rounds in turns, medians, and the spread.
+"""Compares whole models with PyTorch, and SmolLM2 with llama.cpp, in one run: alternating rounds, medians, and the spread.
 
     bench/python/models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
-The same code computes each model in plugrad and PyTorch, but for rotary positions, for which plugrad has a function. The
-weights are random: no time depends on them. PyTorch has its fused optimisers and its inference mode. llama.cpp runs its own
+The same code computes each model in plugrad and PyTorch, except for rotary positions, for which plugrad has a function. The
+weights are random: no time depends on them. PyTorch uses its fused optimisers and its inference mode. llama.cpp runs its own
 code on the published weights. Training rows are one step, "prefill" reads 512 tokens, and "decode" writes one token after
-128 to 160 others.
+128 to 160 earlier tokens.
 """
 import math
 import os
@@ -17,7 +17,7 @@ import turns
 
 
 class Net:
-    """Weights by name, made as they are first asked for."""
+    """Weights by name, each made at its first use."""
 
     def __init__(self, make):
         self.make, self.weights = make, {}
@@ -96,7 +96,7 @@ class Llama:
         return self.t.F.rms_norm(x, (self.WIDTH,), self.net(name, self.WIDTH), 1e-5)
 
     def __call__(self, ids, at):
-        """ids (1, l) -> the logits behind the last one."""
+        """ids (1, l) -> the logits after the last id."""
         t, end = self.t, at + ids.shape[1]
         cos, sin = self.cos[at:end], self.sin[at:end]
         x = t.F.embedding(ids, self.net("words", self.WORDS, self.WIDTH))
@@ -265,7 +265,7 @@ def llama_rows():
 
 
 def continued(model, ids, at, step):
-    """Computes the logits behind ids at a place, which moves by `step` within 32 places."""
+    """Computes the logits after ids at a position, which moves by `step` within 32 positions."""
     model.n_tokens = at[0]
     model.eval(ids)
     at[0] += step * (1 if at[0] < 159 else -31)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares the ops of neural networks with PyTorch in one run: rounds in turns, medians, and the spread.
+"""Compares the ops of neural networks with PyTorch in one run: alternating rounds, medians, and the spread.
 
     bench/python/network_ops.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
-plugrad runs in this interpreter, PyTorch in that of --peers (bench/install_peers.sh); each has a process of its own, with
-glibc set to keep large allocations. A row with "forward + backward" sums the result and computes all gradients.
+plugrad runs in this interpreter, PyTorch in the interpreter of --peers (bench/install_peers.sh). Each has its own process,
+in which glibc keeps large allocations. A row with "forward + backward" sums the result and computes all gradients.
 """
 import turns
 
@@ -15,11 +15,11 @@ CHANNELS = {"conv 32x1x28x28 -> 32": (32, 1, 32, 28), "conv 32x32x14x14 -> 64": 
 # --- The rows: functions of a library with PyTorch's names, `lib`, and of its functional module `F`.
 
 def network_rows(lib, F, random, indices, leaf):  # noqa: N803
-    """random(*shape), indices(high, *shape) and leaf(tensor) make operands, the last one a leaf with a gradient."""
+    """random(*shape), indices(high, *shape) and leaf(tensor) make operands; leaf makes a leaf with a gradient."""
     rows = {}
 
     def both(name, function, *operands):
-        """A row of the forward pass on constants, and one of both passes on leaves."""
+        """A row of the forward pass on constants, and a row of both passes on leaves."""
         rows[f"{name}: forward"] = lambda: function(*operands)
         leaves = [leaf(each) if "float" in str(each.dtype) or "f32" in str(each.dtype) else each for each in operands]
         shape = function(*operands).shape

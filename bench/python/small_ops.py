@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares small ops in Python with PyTorch, NumPy and micrograd in one run: rounds in turns, medians, and the spread.
+"""Compares small ops in Python with PyTorch, NumPy and micrograd in one run: alternating rounds, medians, and the spread.
 
     bench/python/small_ops.py [--peers build-peers/venv] [--rounds 9] [--out bench/results/NAME.md]
 
-plugrad runs in this interpreter; PyTorch, NumPy and micrograd run in that of --peers (bench/install_peers.sh). Each library
-has a process of its own, which measures row by row. A library that is not installed there is left out.
+plugrad runs in this interpreter; PyTorch, NumPy and micrograd run in the interpreter of --peers (bench/install_peers.sh).
+Each library has its own process, which measures row by row. A library that is not installed there is left out.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "tests/fixtures"
 
 
-# --- The rows: each library does the same work under one name. A row returns (function, calls of it in one, or None).
+# --- The rows: functions by name. Each library does the same work under the same name.
 
 def plugrad_rows():
     import plugrad

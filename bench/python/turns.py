@@ -1,4 +1,4 @@
-"""Times the same rows in several libraries: each has a process of its own, and they take turns, row by row."""
+"""Times the same rows in several libraries. Each library has a process of its own; the processes take turns, row by row."""
 import argparse
 import json
 import os
@@ -14,9 +14,9 @@ from pathlib import Path
 PROCESSOR, WALL = time.process_time, time.perf_counter
 # glibc keeps large allocations, which saves PyTorch a page fault per page.
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_TOP_PAD_": "268435456"}
-# Seconds before a library's turn, in which the threads of the one before stop spinning.
+# Seconds before a library's turn, in which the threads of the previous library stop spinning.
 REST = 0.1
-# These make a BLAS slower where they name another processor.
+# These variables make a BLAS slower if they name another processor.
 REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
@@ -46,7 +46,7 @@ def environment_for(threads):
 
 
 class Library:
-    """One library, in its own interpreter, which runs `script --serve NAME`. Without that interpreter it has no rows.
+    """One library, in its own interpreter, which runs `script --serve NAME`. It has no rows if the interpreter is missing.
 
     Its process may use as many processors as threads. JAX would otherwise run independent products on several processors,
     although its options allow one thread."""
@@ -55,7 +55,7 @@ class Library:
         self.name, self.rows = name, []
         if not Path(python).exists():
             return
-        # The last ones: the kernel's own work prefers the first.
+        # The last processors, because the kernel's own work prefers the first ones.
         processors = sorted(os.sched_getaffinity(0))[-threads:]
         self.child = subprocess.Popen([python, script, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       text=True, env=environment_for(threads),
@@ -71,7 +71,7 @@ class Library:
 
 
 def serve(make_rows, name, clock):
-    """Prints the names of the rows, then a time for each row named on standard input. Prints nothing without the library."""
+    """Prints the names of the rows, then a time for each row named on standard input; nothing if the library is missing."""
     from importlib import metadata
     try:
         rows = make_rows()
@@ -92,7 +92,7 @@ def text_of(times):
 
 
 def measured(row, libraries, rounds):
-    """The times of a row in each library that has it, in turns."""
+    """The times of a row in each library that has the row, measured in alternating rounds."""
     times = {each.name: [] for each in libraries if row in each.rows}
     for _ in range(rounds):
         for each in libraries:
@@ -102,7 +102,7 @@ def measured(row, libraries, rounds):
 
 
 def table(libraries, rounds, only=""):
-    """Yields the lines of a Markdown table of the first library's rows. The ratios are the others' medians over its own."""
+    """Yields the lines of a Markdown table of the first library's rows. Ratio: another library's median over the first's."""
     ours, others = libraries[0], [each for each in libraries[1:] if each.rows]
     titles = [ours.version, *(f"{each.version} | times faster" for each in others)]
     yield "| row | " + " | ".join(titles) + " |"
@@ -145,8 +145,8 @@ def report(libraries, options, how, only=""):
 
 
 def beside_torch(description, script, plugrad_rows, torch_rows, **more_rows):
-    """The program of a script that compares with PyTorch, and with other peers by name. The functions return rows; each runs
-    in its library's process."""
+    """The program of a script that compares plugrad with PyTorch, and with other peers by name. The functions return rows;
+    each function runs in its library's process."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="", metavar="REGEX")

@@ -1,4 +1,4 @@
-"""Writes f32.gguf and bf16.gguf, a GGUF file's model in wider weights, by llama.cpp: widen_gguf.py FILE FOLDER"""
+"""Converts a GGUF file's weights to wider dtypes with llama.cpp, as f32.gguf and bf16.gguf: widen_gguf.py FILE FOLDER"""
 import ctypes
 import sys
 from pathlib import Path

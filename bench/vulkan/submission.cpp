@@ -1,5 +1,6 @@
-// What an asynchronous op costs the thread that submits it in the Vulkan plugin itself: functions of the driver that record
-// commands do nothing here, and the time in the others is subtracted. The device runs empty command buffers.
+// The cost of an asynchronous op for the thread that submits it, in the Vulkan plugin itself: the driver's functions that
+// record commands are replaced by empty functions, and the time in other functions of the driver is subtracted. The device
+// runs empty command buffers.
 #include <backends/vulkan/device.hpp>
 #include <plugrad/backends/vulkan.hpp>
 #include <sdk/conformance/problem.hpp>

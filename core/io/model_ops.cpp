@@ -1,4 +1,4 @@
-// The ops of saved models, by functions that check their operands and compose what a device lacks.
+// Runs the ops of saved models by public functions, which check their operands and compose ops that a device lacks.
 #include <core/io/model_format.hpp>
 
 #include <core/ops/affine.hpp>
@@ -38,7 +38,8 @@ struct Applied {
   DType dtype() const { return memories[op.outputs[0].memory].dtype; }
   const Shape& shape() const { return op.outputs[0].shape; }
   bool is_number(size_t i) const { return !op.inputs[i].view; }
-  // The input, a number as a tensor of one element beside others of this dtype.
+  // Returns the input. A number becomes a tensor of one element in the dtype of the tensors that are not bool, or, without
+  // such tensors, in the dtype of the output.
   Tensor in(size_t i) const {
     if (!is_number(i)) return inputs[i];
     DType type = dtype();
@@ -53,7 +54,7 @@ struct Applied {
     return static_cast<int>(axis);
   }
   bool flag(const char* name) const { return number(name) != 0; }
-  // A list's numbers for the spatial axes.
+  // Returns the numbers of a list that belong to the spatial axes of the first input.
   Shape list(const char* name) const {
     const Shape& all = op.attributes.lists.at(name);
     Shape some;
@@ -69,7 +70,7 @@ using BinaryNumber = Tensor (*)(const Tensor&, Number);
 
 template <Unary f> Tensor unary(const Applied& n) { return f(n.in(0)); }
 template <Binary f> Tensor binary(const Applied& n) { return f(n.in(0), n.in(1)); }
-// With a number on the right as a number, with which kernels are faster.
+// Passes a right operand that is a number as a number, because kernels are faster with numbers.
 template <Binary f, BinaryNumber g> Tensor with_number(const Applied& n) {
   return n.is_number(1) && !n.is_number(0) ? g(n.in(0), n.op.inputs[1].number) : f(n.in(0), n.in(1));
 }
@@ -102,7 +103,7 @@ Tensor quotient(const Applied& n) { return div(n.in(0), n.in(1), RoundingMode::t
 Tensor product_plus(const Applied& n) { return affine(n.in(0), transpose(n.in(1)), n.in(2)); }
 Tensor gelu_exact(const Applied& n) { return gelu(n.in(0)); }
 Tensor gelu_tanh(const Applied& n) { return gelu(n.in(0), Approximation::tanh); }
-// The functions that make a causal attention have no mask then: it is one zero.
+// A causal attention has no mask: the functions that record it pass a single zero as the mask.
 Tensor attention(const Applied& n) {
   const bool causal = n.flag("causal");
   const Shape& mask = n.op.inputs[3].view ? n.op.inputs[3].view->strides : n.shape();
@@ -221,7 +222,7 @@ Function function_of(uint32_t opcode) {
   return found == std::end(kFunctions) ? nullptr : found->function;
 }
 
-// A saved model is a forward pass. It has no gradients, updates and random numbers, and not the ops of training here.
+// A saved model is a forward pass. It has no gradients, updates or random numbers, and none of these ops of training.
 constexpr uint32_t kUnsaved[] = {PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_BATCH_NORM, PLUGRAD_OP_CONVOLUTION_INPUT_GRAD,
                                  PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD};
 constexpr bool is_decided(const OpInfo& op) {

@@ -29,7 +29,7 @@ struct Header {
   Shape shape;
 };
 
-// Reads the dictionary in Python's syntax that describes the array.
+// Reads the header, a dictionary in Python's syntax that describes the array.
 class HeaderText {
  public:
   HeaderText(std::string text, const Fail& fail) : text_(std::move(text)), fail_(fail) {}
@@ -110,7 +110,7 @@ class HeaderText {
       overflow |= __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[at_] - '0', &value);
     }
     if (at_ == start || overflow) stop("an extent that is not a whole number below 2^63");
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 wrote them
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote extents with an L
     return value;
   }
 
@@ -144,17 +144,17 @@ void swap_bytes(uint8_t* bytes, size_t count, size_t size) {
   for (uint8_t* element = bytes; element < bytes + count * size; element += size) std::reverse(element, element + size);
 }
 
-// Returns how many bytes the elements take.
+// Returns the number of bytes of the elements.
 size_t bytes_of(const Header& header, DType dtype, const Fail& fail) {
   int64_t bytes = item_size(dtype);
   bool overflow = false;
-  // Strides are products of the other extents, even where one extent is 0, so those must not overflow either.
+  // Strides are products of extents, and must not overflow even if an extent is 0: the product below skips extents of 0.
   for (const int64_t extent : header.shape) overflow |= extent != 0 && __builtin_mul_overflow(bytes, extent, &bytes);
   if (overflow) fail("claims an array of shape " + header.shape.text() + ", which takes more than 2^63 bytes");
   return static_cast<size_t>(header.shape.count() * item_size(dtype));
 }
 
-// Returns where the header's text begins and how long it is.
+// Returns the offset and the length of the header's text, in bytes.
 std::pair<size_t, size_t> header_range(const std::vector<uint8_t>& file, const Fail& fail) {
   if (file.size() < 10 || std::memcmp(file.data(), kMagic, kMagicBytes) != 0) {
     fail("is not a .npy file: it does not begin with \\x93NUMPY");
@@ -173,7 +173,7 @@ std::pair<size_t, size_t> header_range(const std::vector<uint8_t>& file, const F
   return {start, length};
 }
 
-// Makes the row-major tensor of elements in Fortran's order, whose first axis is the innermost.
+// Makes a row-major tensor from elements in Fortran order, in which the first axis is the innermost.
 Tensor from_fortran(const uint8_t* elements, DType dtype, const Shape& shape, Device device) {
   Shape reversed = shape, axes;
   std::ranges::reverse(reversed);

@@ -1,5 +1,5 @@
-// cnn [EPOCHS] [DEVICE] [IMAGES]: trains a small convolutional network on Fashion-MNIST, on all images or the first IMAGES.
-// See cnn.py, which does the same.
+// cnn [EPOCHS] [DEVICE] [IMAGES]: trains a small convolutional network on all or the first IMAGES images of Fashion-MNIST.
+// cnn.py trains the same network in Python.
 #include <plugrad/io/fashion_mnist.hpp>
 #include <plugrad/plugrad.hpp>
 
@@ -49,7 +49,7 @@ int teach(int64_t epochs, Device device, int64_t limit) {
   DataLoader loader(TensorDataset({train.images, train.labels}), {.batch_size = kBatch, .shuffle = true, .seed = 1});
   const double steps = static_cast<double>(epochs * loader.size());
   nn::Adam optimizer(model.parameters(), kRate);
-  nn::LambdaLR schedule(optimizer, [=](int64_t step) {  // up to the largest rate in a fifth of the steps, then to 0
+  nn::LambdaLR schedule(optimizer, [=](int64_t step) {  // rises to the largest rate in a fifth of the steps, then falls to 0
     const double at = static_cast<double>(step);
     return std::max(0.0, std::min(5 * (at + 1) / steps, 1.25 * (1 - at / steps)));
   });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a small convolutional network on Fashion-MNIST, and draws some pictures with what it takes them for.
+"""Trains a small convolutional network on Fashion-MNIST, and draws some test pictures with the network's answers.
 
     sudo apt-get install dataset-fashion-mnist
     python examples/cnn/cnn.py [--epochs 6] [--device cuda] [--picture examples.png]
@@ -36,7 +36,7 @@ def draw(model: nn.Module, images: Tensor, labels: Tensor, path: Path) -> None:
 
 
 def save_model(model: nn.Module, example: Tensor, path: Path) -> None:
-    """Writes the network for inputs like the example; `plugrad run` and C++ programs run the file."""
+    """Saves the network for inputs of the example's kind. `plugrad run` and C++ programs run the file."""
     forward = plugrad.compile(lambda x: model(x))
     with plugrad.no_grad():
         forward(example)
@@ -65,7 +65,7 @@ def main() -> None:
     model = network()
     steps = options.epochs * -(-len(images) // options.batch)
     optimizer = optim.Adam(model.parameters(), options.rate)
-    # Up to the largest rate in a fifth of the steps, then linearly to 0.
+    # Rises to the largest rate in a fifth of the steps, then falls linearly to 0.
     schedule = lr_scheduler.LambdaLR(optimizer, lambda step: min(5 * (step + 1) / steps, 1.25 * (1 - step / steps)))
     start = time.perf_counter()
 

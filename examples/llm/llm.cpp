@@ -1,5 +1,5 @@
-// llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]: a language model of the llama architecture answers a question, or, without a
-// prompt, questions from standard input until an empty line. See llm.py, which does the same.
+// llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]: a language model of the llama architecture answers the prompt, or, without a
+// prompt, questions from standard input until an empty line. llm.py does the same in Python.
 #include <plugrad/io/byte_pairs.hpp>
 #include <plugrad/io/gguf.hpp>
 #include <plugrad/plugrad.hpp>
@@ -27,12 +27,13 @@ Sizes sizes_of(const io::GgufFile& file) {
           file.real("llama.rope.freq_base")};
 }
 
-// The keys and values of a layer for the tokens so far: (kv heads, context, e).
+// The keys and values of a layer for the earlier tokens: (kv heads, context, e).
 struct Cache {
   Tensor keys, values;
 };
 
-// Where new tokens stand: the rotations of their positions, and which earlier tokens each one sees.
+// The place of new tokens: the first position, the rotations of the positions, and the mask of the tokens that each new
+// token attends to.
 struct Place {
   int64_t at;
   Tensor cos, sin, mask;
@@ -53,7 +54,7 @@ struct Layer final : nn::Module {
 
   Tensor run(const Tensor& x, Cache& cache, const Place& place) const {
     const Tensor h = attn_norm(x);
-    // GGUF lays q and k out so that neighbouring elements are rotated together.
+    // In GGUF's layout of q and k, neighbouring elements are rotated together.
     const Tensor q = rotary_embedding(split(attn_q(h), heads), place.cos, place.sin, true);
     const Tensor k = rotary_embedding(split(attn_k(h), kv_heads), place.cos, place.sin, true);
     const int64_t end = place.at + x.size(0);
@@ -100,7 +101,7 @@ struct Llama final : nn::Module {
     return all;
   }
 
-  // The logits (vocabulary) of the token after ids.
+  // Returns the logits (1, vocabulary) of the token after ids.
   Tensor next(const std::vector<int64_t>& ids, std::vector<Cache>& caches, int64_t at) const {
     const int64_t count = static_cast<int64_t>(ids.size());
     const Tensor places = unsqueeze(arange(at, at + count), 1), angles = places * frequencies;
@@ -121,7 +122,7 @@ struct Llama final : nn::Module {
   Tensor frequencies;
 };
 
-// A conversation: the model, its tokenizer, and what was said so far.
+// A conversation: the model, its tokenizer, and the keys and values of the earlier tokens.
 class Chat {
  public:
   Chat(const std::string& path, DType dtype, Device device)

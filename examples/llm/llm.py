@@ -6,7 +6,7 @@
 
 Without --prompt it reads questions until an empty line. The model is a Llama (Touvron et al., 2023): RMS norms, rotary
 positions, attention in which several heads share keys and values, and a gated network. The keys and values of earlier tokens
-are kept, so that each new token costs one pass over the weights.
+are stored, so that each new token needs one pass over the weights.
 """
 import argparse
 import os
@@ -34,7 +34,7 @@ def parsed_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of the CPU")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    if options.threads:  # the first use of the device reads it
+    if options.threads:  # the first use of the device reads the variable
         os.environ["PLUGRAD_CPU_OPTIONS"] = f"threads={options.threads}"
     if not options.model.is_file():
         sys.exit(f"{options.model} does not exist: run examples/install_models.sh, or name the file with --model")
@@ -42,13 +42,14 @@ def parsed_options() -> argparse.Namespace:
 
 
 class Cache:
-    """The keys and values of a layer for the tokens so far: (kv heads, context, e)."""
+    """The keys and values of a layer for the earlier tokens: (kv heads, context, e)."""
 
     def __init__(self, heads: int, context: int, extent: int, dtype: str, device: Device | str | None) -> None:
         self.keys, self.values = (plugrad.zeros((heads, context, extent), dtype=dtype, device=device) for _ in range(2))
 
     def extended(self, keys: Tensor, values: Tensor, at: int) -> tuple[Tensor, Tensor]:
-        """Writes those of new tokens (kv heads, l, e) at a position, and returns all up to them."""
+        """Writes the keys and values of new tokens (kv heads, l, e) at a position. Returns the keys and values of all tokens
+        up to the new tokens."""
         end = at + keys.shape[1]
         self.keys[:, at:end], self.values[:, at:end] = keys, values
         return self.keys[:, :end], self.values[:, :end]
@@ -72,7 +73,7 @@ class Layer(nn.Module):
         h = self.attn_norm(x)
         q, k, v = (split(part(h), heads) for part, heads in ((self.attn_q, self.heads), (self.attn_k, self.kv_heads),
                                                              (self.attn_v, self.kv_heads)))
-        # GGUF lays q and k out so that neighbouring elements are rotated together.
+        # In GGUF's layout of q and k, neighbouring elements are rotated together.
         q, k = (plugrad.rotary_embedding(each, cos, sin, interleaved=True) for each in (q, k))
         keys, values = cache.extended(k, v, at)
         attended = plugrad.scaled_dot_product_attention(q, keys, values, mask, enable_gqa=True)
@@ -82,7 +83,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Token ids (l) -> the logits (vocabulary) of the token after them."""
+    """Token ids (l) -> the logits (vocabulary) of the next token."""
 
     def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: Device | str | None = None) -> None:
         about = {name.removeprefix("llama."): value for name, value in file.metadata.items() if name.startswith("llama.")}
@@ -111,7 +112,7 @@ class Llama(nn.Module):
         angles = places.unsqueeze(1) * self.frequencies
         cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
         mask = None
-        if count > 1:  # token i sees the tokens 0 .. at + i
+        if count > 1:  # token i attends to the tokens 0 .. at + i
             mask = plugrad.arange(0, at + count, dtype="f32", device=self.device) <= places.unsqueeze(1)
         x = self.token_embd(ids)
         for layer, cache in zip(self.blk, caches):
@@ -121,7 +122,7 @@ class Llama(nn.Module):
 
 
 class Chat:
-    """A model, its tokenizer, and the tokens of a conversation so far."""
+    """A model, its tokenizer, and the keys and values of the tokens of a conversation."""
 
     def __init__(self, path: Path, dtype: str = "f32", device: Device | str | None = None, context: int = 2048) -> None:
         with plugrad.open_gguf(path) as file:
@@ -130,7 +131,7 @@ class Chat:
         self.caches, self.context, self.at = self.model.caches(context), context, 0
 
     def logits(self, ids: list[int]) -> Tensor:
-        """Reads tokens behind those before, and returns the logits of the next one."""
+        """Reads further tokens of the conversation, and returns the logits of the next token."""
         if self.at + len(ids) > self.context:
             raise ValueError(f"the conversation has {self.at + len(ids)} tokens, and the context {self.context}: start "
                              "again, or with a larger --context")
@@ -140,7 +141,7 @@ class Chat:
         return out
 
     def generate(self, ids: list[int], count: int, temperature: float = 0.0, stop: bool = True) -> Iterator[int]:
-        """Yields up to count tokens that follow ids, up to the end of the answer if `stop`."""
+        """Yields up to count tokens that follow ids; with `stop`, ends at the end of the answer."""
         for _ in range(count):
             logits = self.logits(ids)
             token = int(logits.argmax()) if temperature <= 0 else int(

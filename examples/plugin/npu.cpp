@@ -1,5 +1,6 @@
-// A backend in one file, with the f32 kernels that training a small network needs. It works in memory that the host owns.
-// The host composes missing ops of these; for an op that it cannot compose it throws an error that names op and device.
+// A backend in one file, with the f32 kernels that training a small network needs. Its device memory is host memory.
+// The host composes other ops from these kernels. For an op that it cannot compose, it throws an error with the names of the
+// op and the device.
 #include <plugrad/sdk/backend.hpp>
 
 #include <cmath>
@@ -23,7 +24,7 @@ float& element(const plugrad_view& view, const Index& index) {
   return plugrad::data<float>(view)[offset];
 }
 
-// The number of an expression such as x + 1 is an operand without memory.
+// Returns an element of an operand. The number in an expression such as x + 1 is an operand without memory.
 float value(const plugrad_view& view, const Index& index) {
   return plugrad::is_immediate(view) ? plugrad::immediate<float>(view) : element(view, index);
 }

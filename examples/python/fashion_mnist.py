@@ -2,7 +2,7 @@
 
     python fashion_mnist.py --device cpu --epochs 5 --out model.safetensors
 
-The data: Debian's package dataset-fashion-mnist, or a directory with the four original files (--data).
+The data are those of Debian's package dataset-fashion-mnist, or of a directory with the four original files (--data).
 """
 import argparse
 

@@ -1,7 +1,8 @@
-"""PyTorch's files: a zip of a pickle, which names tensors, and of their elements. Both programs read what the other writes.
+"""PyTorch's files: a zip with a pickle, which names tensors, and with the elements of the tensors. PyTorch and plugrad read
+each other's files.
 
-A pickle can call any function. This one calls those that rebuild tensors, and containers of the standard library; a file
-that names anything else is refused.
+In general a pickle can call any function. Here it can call the functions that rebuild tensors, and containers of the
+standard library; reading refuses a file that names anything else.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ _LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number of PyT
 
 # --- Writing.
 
-_PythonPickler: Any = getattr(pickle, "_Pickler")  # the one in C cannot name what is not installed
+_PythonPickler: Any = getattr(pickle, "_Pickler")  # the pickler in C cannot name objects of packages that are not installed
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]
@@ -56,7 +57,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
 
     def _save_tensor(self, tensor: Tensor) -> None:
-        """Tensors of one view of one memory share a storage, as tied weights do."""
+        """Tensors with the same view of the same memory, such as tied weights, share a storage."""
         plain = tensor.detach()
         view = (str(plain.device), plain.data_ptr(), plain.shape, plain.strides, str(plain.dtype))
         if view not in self._keys or not plain.numel():
@@ -117,7 +118,9 @@ def _written(obj: Any, file: Any, name: str) -> None:
 
 
 def save_archive(obj: Any, path: Any) -> None:
-    """Writes to a path, all of it or nothing, or to an open binary file."""
+    """Writes to a path or to an open binary file. A path holds either the whole file or its former contents.
+
+    Raises TypeError for an object that cannot be saved, and ValueError for a path with the character 0."""
     if hasattr(path, "write"):
         return _written(obj, path, "archive")
     target = os.fsdecode(path)
@@ -140,7 +143,7 @@ def save_archive(obj: Any, path: Any) -> None:
 # --- Reading.
 
 class _Callable:
-    """What a pickle may call. It has no attributes that the pickle could set."""
+    """A function that a pickle may call. It has no attributes that the pickle could set."""
 
     __slots__ = ("_function",)
     _function: Callable[..., Any]
@@ -192,7 +195,7 @@ _BUILT: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild, ("torch._utils", "_rebuild_tensor"): _rebuild,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter, ("torch", "Size"): tuple, ("torch", "device"): str,
     ("torch.nn.parameter", "Parameter"): _rebuild_parameter}
-_MODULES = {"__builtin__": "builtins"}  # of Python 2, whose names protocol 2 has
+_MODULES = {"__builtin__": "builtins"}  # names of Python 2, which protocol 2 uses
 
 
 class _Unpickler(pickle.Unpickler):
@@ -230,13 +233,13 @@ class _Unpickler(pickle.Unpickler):
         return self._storages[key]
 
 
-# What a damaged zip or pickle raises.
+# The exceptions that a damaged zip or pickle raises.
 _DAMAGES = (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, AttributeError,
             TypeError, struct.error, NotImplementedError, RecursionError, OverflowError, ImportError)
 
 
 def is_archive(path: Any) -> bool:
-    """Whether a file begins as PyTorch's do. A path that cannot be read is none."""
+    """Returns whether a file begins like a file of PyTorch; False for a path that cannot be read."""
     try:
         if hasattr(path, "read"):
             at = path.tell()
@@ -251,7 +254,7 @@ def is_archive(path: Any) -> bool:
 
 
 def load_archive(path: Any, device: Any = None) -> Any:
-    """Reads what torch.save or save_archive wrote. Raises OSError for a damaged file, and for one that names functions."""
+    """Reads a file of torch.save or save_archive. Raises OSError for a damaged file, and for a file that names functions."""
     shown = "the file" if hasattr(path, "read") else os.fsdecode(path)
     where = _plugrad.default_device() if device is None else device if isinstance(device, Device) else Device(str(device))
     try:

@@ -1,5 +1,6 @@
-"""Functions by the names of torch.masked, of the elements where a mask is true; without a mask, of all. The mask broadcasts
-to the tensor. A reduction of no elements has the value of the function of none, such as 0 for sum and -infinity for amax.
+"""The functions of torch.masked. They compute over the elements where a mask is true, or over all elements without a mask.
+The mask broadcasts to the tensor. A reduction over no elements returns 0 for sum, 1 for prod, -infinity for amax of floating
+dtypes, and so on.
 
 >>> from plugrad import masked, tensor
 >>> masked.amax(tensor([3.0, 9.0]), mask=tensor([True, False]))
@@ -72,14 +73,14 @@ def amin(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: Any 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
            mask: Tensor | None = None) -> Tensor:
-    """The position of the first largest element, in the dtype of x, as PyTorch returns it."""
+    """The position of the first largest element, in the dtype of the elements, as PyTorch returns it."""
     x = _in(input, dtype)
     return _filled(x, mask, _lowest(x)).argmax(_dims(dim), keepdim).to(x.dtype)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
            mask: Tensor | None = None) -> Tensor:
-    """The position of the first smallest element, in the dtype of x."""
+    """The position of the first smallest element, in the dtype of the elements."""
     x = _in(input, dtype)
     return _filled(x, mask, _highest(x)).argmin(_dims(dim), keepdim).to(x.dtype)
 
@@ -91,20 +92,21 @@ def _count(x: Tensor, mask: Tensor | None, dim: _Dims) -> Tensor:
 
 def mean(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: Any = None,
          mask: Tensor | None = None) -> Tensor:
-    """The mean; NaN of no elements."""
+    """The mean; NaN over no elements."""
     x = _in(input, dtype)
     result = sum(x, dim, keepdim=True, mask=mask) / _count(x, mask, dim)
     return result if keepdim else _without(result, dim)
 
 
 def _without(x: Tensor, dim: _Dims) -> Tensor:
-    """x without these axes, whose extents are 1."""
+    """Removes the given axes, which have extents of 1."""
     return x.sum(_dims(dim)).to(x.dtype) if x.shape else x
 
 
 def var(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *, correction: int | None = None,
         keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The variance."""
+    """The variance: the sum of squared distances from the mean, divided by the number of elements less correction. The
+    default correction is 1, or 0 if unbiased is False."""
     x = _in(input, dtype)
     less = correction if correction is not None else 0 if unbiased is False else 1
     centred = x - mean(x, dim, keepdim=True, mask=mask)
@@ -115,13 +117,13 @@ def var(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *, corre
 
 def std(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *, correction: int | None = None,
         keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The square root of the variance."""
+    """The square root of var."""
     return var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask).sqrt()
 
 
 def norm(input: Tensor, ord: float = 2.0, dim: _Dims = None, *, keepdim: bool = False, dtype: Any = None,
          mask: Tensor | None = None) -> Tensor:
-    """The p-norm."""
+    """The p-norm for p = ord."""
     return _linalg.vector_norm(_filled(_in(input, dtype), mask, 0 if ord >= 0 else _inf), ord, dim, keepdim)
 
 
@@ -132,7 +134,7 @@ def logsumexp(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype:
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The element in the middle of the order, of floating dtypes; NaN of no elements."""
+    """The lower of the middle elements in order, for floating dtypes; NaN over no elements."""
     return _filled(_in(input, dtype), mask, _nan).nanmedian(dim, keepdim).values
 
 
@@ -140,7 +142,7 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = 
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """e^x divided by its sum; NaN along lines without elements."""
+    """e^x divided by its sum along dim; NaN along lines without elements."""
     return _filled(_in(input, dtype), mask, -_inf).softmax(dim)
 
 
@@ -150,28 +152,28 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | No
 
 
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """softmax of -x."""
+    """softmax(-x)."""
     return _plugrad.softmin(_filled(_in(input, dtype), mask, _inf), dim)
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The sums up to each element."""
+    """The sum of all elements up to each position."""
     return _filled(_in(input, dtype), mask, 0).cumsum(dim)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The products up to each element."""
+    """The product of all elements up to each position."""
     return _filled(_in(input, dtype), mask, 1).cumprod(dim)
 
 
 def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None,
               mask: Tensor | None = None) -> Tensor:
-    """x divided by its p-norm, or by eps if that is larger."""
+    """The elements divided by the larger of their p-norm, p = ord, and eps; 0 where the mask is false."""
     x = _in(input, dtype)
     return _filled(x, mask, 0) / _plugrad.clamp(norm(x, ord, dim, keepdim=True, mask=mask), eps)
 
 
 def logaddexp(input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None,
               other_mask: Tensor | None = None) -> Tensor:
-    """ln(e^x + e^y), where elements outside of their mask count as -infinity."""
+    """ln(e^input + e^other). An element counts as -infinity where its mask is false."""
     return _plugrad.logaddexp(_filled(_in(input, dtype), input_mask, -_inf), _filled(_in(other, dtype), other_mask, -_inf))

@@ -1,7 +1,8 @@
 """Damages a file of torch.save and reads it: archive_fuzz.py FILE SECONDS SEED
 
-Bytes of the file, of the pickle in it, and parts of the pickle in other places. A load may return, or raise OSError,
-ValueError, TypeError or MemoryError within ten seconds. Prints what did otherwise and where it lies; the status is then 1.
+Changes bytes of the file or of its pickle, and inserts parts of the pickle at other places. A load may return, or raise
+OSError, ValueError, TypeError or MemoryError, within ten seconds. Prints each load that does not, and the path of its file;
+the status is then 1.
 """
 import io
 import random
@@ -30,7 +31,7 @@ def damaged(data, draw, odd):
 
 
 def repacked(entries, draw):
-    """The archive with another pickle, whole."""
+    """Returns the archive, intact, with a damaged pickle."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in entries.items():

@@ -2,11 +2,11 @@
 
     argument_fuzz.py [--calls N] [--seconds N] [--seed N] [--jobs N]
 
-Half of the calls are samples of test_samples.py in which an integer or two became such an edge; the other half has any
-function and arguments of the types that its signature names. A call may return a result whose elements can be read, or
-raise ValueError, TypeError, IndexError, MemoryError, BufferError or NotImplementedError. It may not end the process, raise
-anything else, or take ten seconds. Prints each call that did; the status is then 1. A call depends on its number alone:
---seed N --calls 1 repeats call N.
+Half of the calls are samples of test_samples.py with some numbers replaced by such edges; the other half calls any function
+with arguments of the types in its signature. A call may return a result whose elements can be read, or raise ValueError,
+TypeError, IndexError, MemoryError, BufferError or NotImplementedError. A call may not end the process, raise another
+exception, or take ten seconds. Prints each call that does; the status is then 1. A call depends only on its number: --seed N
+--calls 1 repeats call N.
 """
 import argparse
 import faulthandler
@@ -32,7 +32,7 @@ DTYPES = ["f32", "f32", "f32", "f64", "bf16", "f16", "i64", "i64", "i32", "u8", 
 ALLOWED = (ValueError, TypeError, IndexError, MemoryError, BufferError, NotImplementedError)
 MEMORY = 2 << 30
 PATIENCE = 10  # seconds
-# What is not a function of tensors: it reads or writes files, changes the process, or waits.
+# Functions that read or write files, change the process, or wait, instead of computing with tensors.
 LEFT_OUT = re.compile(r"^_|plugin|device|seed|generator|save|load|file|log|profil|memory|record|compile|cache|checkpoint|"
                       r"thread|cuda|dot|draw|run_|_run|from_dlpack|data_ptr|autocast|stream|sync|tokeniz|fashion|cifar|idx")
 MODULES = {"plugrad": _plugrad, "plugrad.nn.functional": functional, "plugrad.linalg": linalg, "plugrad.special": special,
@@ -40,7 +40,7 @@ MODULES = {"plugrad": _plugrad, "plugrad.nn.functional": functional, "plugrad.li
 
 
 def parameters_of(text):
-    """The (name, annotation, has a default) of each parameter of a signature as nanobind writes it."""
+    """Returns (name, annotation, has a default) for each parameter of a signature in nanobind's syntax."""
     inside = text[text.index("(") + 1:text.rindex(") ->")]
     parts, depth, start = [], 0, 0
     for i, c in enumerate(inside):
@@ -59,7 +59,7 @@ def parameters_of(text):
 
 
 def described(function):
-    """The signatures of a function: lists of (name, annotation, has a default)."""
+    """Returns the signatures of a function: lists of (name, annotation, has a default)."""
     if hasattr(function, "__nb_signature__"):
         return [parameters_of(each[0]) for each in function.__nb_signature__]
     try:
@@ -71,7 +71,7 @@ def described(function):
 
 
 def functions():
-    """All functions that are called: (name, callable, signatures), in a fixed order."""
+    """Returns all functions to call: (name, callable, signatures), in a fixed order."""
     found = {}
     for module, of in MODULES.items():
         for name in dir(of):
@@ -87,7 +87,7 @@ def functions():
 
 
 class Arguments:
-    """Makes arguments from a generator of random numbers, and their text."""
+    """Makes the texts of arguments from a generator of random numbers."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -118,7 +118,7 @@ class Arguments:
         return text
 
     def of(self, name, annotation):
-        """The text of an argument for a parameter."""
+        """Returns the text of an argument for a parameter."""
         rng = self.rng
         if "None" in annotation and rng.random() < 0.2:
             return "None"
@@ -149,7 +149,7 @@ LISTED = functions()
 
 
 def with_edges(rng, value, chance):
-    """The value with some of its numbers replaced by edges."""
+    """Returns the value with some of its numbers replaced by edges."""
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
         return type(value)(with_edges(rng, each, chance) for each in value)
     if isinstance(value, int) and not isinstance(value, bool) and rng.random() < chance:
@@ -160,7 +160,7 @@ def with_edges(rng, value, chance):
 
 
 def sample(rng):
-    """A row of the samples and a call with edges in its place: (row, positional, named)."""
+    """Draws a row of the samples, and a call of it with edges: (row, positional, named)."""
     row = rng.choice(ROWS)
     call = row.draw(Case(row.name, rng.randrange(10**6), rng.choice(row.dtypes)))
     edit = lambda value: value if isinstance(value, Operand) else with_edges(rng, value, 0.5)  # noqa: E731
@@ -168,7 +168,7 @@ def sample(rng):
 
 
 def call_text(number):
-    """The text of call `number`."""
+    """Returns the text of call `number`."""
     rng = random.Random(number)
     if number % 2:
         row, positional, named = sample(rng)
@@ -189,7 +189,7 @@ def call_text(number):
 
 
 def read(result):
-    """Reads the elements of a result, so that memory outside of it would be noticed."""
+    """Reads the elements of a result, so that a read outside its memory fails."""
     if isinstance(result, plugrad.Tensor):
         count = 1
         for extent in result.shape:
@@ -203,7 +203,7 @@ def read(result):
 
 
 def call(number):
-    """Makes call `number`. Returns what was wrong, or None."""
+    """Makes call `number`. Returns a description of the failure, or None."""
     try:
         if number % 2:
             row, positional, named = sample(random.Random(number))
@@ -219,7 +219,7 @@ def call(number):
 
 
 def work(board, first, step, last):
-    """Makes every step-th call from first on. Writes the number and the time at which it began to the board."""
+    """Makes every step-th call from `first` on. Writes the number of each call and its start time to the board."""
     faulthandler.enable(open(os.devnull, "w"))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -233,7 +233,7 @@ def work(board, first, step, last):
 
 
 class Worker:
-    """A child process that makes every step-th call, and is started again where it died."""
+    """A child process that makes every step-th call. It is restarted after the call at which it died."""
 
     def __init__(self, first, step, last):
         self.board, self.step, self.last, self.bad = mmap.mmap(-1, 64), step, last, 0
@@ -282,7 +282,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     given = parser.parse_args()
-    plugrad.ones(1)  # devices are opened once
+    plugrad.ones(1)  # opens the devices before the children fork
     began = time.time()
     jobs = min(given.jobs, given.calls)
     workers = [Worker(given.seed + i, jobs, given.seed + given.calls) for i in range(jobs)]

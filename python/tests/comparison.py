@@ -1,10 +1,10 @@
-"""How far a result may be from what was expected."""
+"""The allowed error of results, and the comparison of results with their expected values."""
 import numpy as np
 from samples.case import FLOATS, LARGEST, SMALLEST, epsilon, promoted
 
 
 def array_of(tensor):
-    """The elements of a tensor of any dtype; floating ones as float64."""
+    """Returns the elements of a tensor of any dtype; floating elements as float64."""
     dtype = str(tensor.dtype)
     if dtype in FLOATS:
         return (tensor if dtype in ("f64", "f32") else tensor.detach().cast("f32")).detach().numpy().astype("float64")
@@ -12,7 +12,7 @@ def array_of(tensor):
 
 
 def weak(dtype, number):
-    """What a number beside a tensor makes of its dtype."""
+    """Returns the dtype of an op on a tensor of this dtype and a number."""
     if dtype in FLOATS or isinstance(number, bool):
         return dtype
     if isinstance(number, float):
@@ -45,7 +45,7 @@ def result_dtype(sample, call):
 
 
 def allowed(sample, call, want, dtype):
-    """The error that each element may have."""
+    """Returns the allowed error of each element."""
     if sample.scale is None:
         scale = np.abs(want)
     elif sample.scale == "whole":
@@ -66,7 +66,7 @@ def finite_largest(values):
 
 
 def difference(got, want, dtype, error):
-    """Describes the first element that differs by more than its error; "" if none does."""
+    """Describes the first element that differs by more than its allowed error; returns "" if all elements agree."""
     if got.shape != np.shape(want):
         return f"the shape is {got.shape} instead of {np.shape(want)}"
     if dtype not in FLOATS:

@@ -24,7 +24,7 @@ def moons():
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs a program in an interpreter of its own, with a clean environment; its output."""
+    """Runs a program in a new interpreter with a clean environment. Returns the finished process with its output."""
     def run(code, *arguments, check=True, timeout=120, **environment):
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PLUGRAD_")}
         if "PYTHONPATH" in environment and "PYTHONPATH" in kept:
@@ -40,7 +40,7 @@ def run_python(tmp_path):
 
 @pytest.fixture(scope="module")
 def device_under_test():
-    """Makes PLUGRAD_TEST_DEVICE the default device. PLUGRAD_PLUGIN_PATH finds the plugins of tests."""
+    """Makes PLUGRAD_TEST_DEVICE the default device. PLUGRAD_PLUGIN_PATH names the plugins of tests."""
     import plugrad
     before = plugrad.default_device()
     plugrad.set_default_device(os.environ.get("PLUGRAD_TEST_DEVICE", "cpu"))
@@ -49,7 +49,7 @@ def device_under_test():
 
 
 class NpuPlugin:
-    """examples/plugin, built with a compiler and nothing but what the wheel brings."""
+    """Builds examples/plugin with a compiler and the files of the wheel only."""
 
     def __init__(self, folder):
         self.source = ROOT / "examples/plugin/npu.cpp"

@@ -1,4 +1,4 @@
-"""Gradients against central differences along random directions, in f64."""
+"""Compares gradients with central differences along random directions, in f64."""
 import numpy as np
 import plugrad
 
@@ -6,7 +6,7 @@ STEP = 1e-5
 
 
 class Problem:
-    """The sum of an op's floating results, each element with a weight, as a function of the leaves behind its operands."""
+    """The weighted sum of the elements of an op's floating results, as a function of the leaves that its operands view."""
 
     def __init__(self, row, call, device, random):
         self.row, self.call, self.device, self.random = row, call, device, random
@@ -19,7 +19,7 @@ class Problem:
                 for each, along in zip(self.operands, self.directions)]
 
     def weighted(self, key, x):
-        """The sum of x times its weights."""
+        """Returns the sum of x times its weights."""
         if key not in self.weights:
             self.weights[key] = self.random.uniform(0.5, 1.5, tuple(x.shape))
         return (x * plugrad.Tensor(self.weights[key], device=x.device)).sum()
@@ -36,7 +36,7 @@ class Problem:
         return total
 
     def gradients(self, leaves, create_graph=False):
-        """Those of leaves that the loss does not depend on are zero."""
+        """Returns the gradients of the leaves; zeros for a leaf without influence on the loss."""
         loss = self.loss(leaves)
         if not loss.requires_grad:
             return [plugrad.zeros_like(each.detach()) for each in leaves]
@@ -44,7 +44,7 @@ class Problem:
         return [plugrad.zeros_like(each.detach()) if slope is None else slope for each, slope in zip(leaves, found)]
 
     def slope(self, leaves):
-        """A weighted sum of all first derivatives, recorded."""
+        """Returns a weighted sum of all first derivatives, recorded."""
         total = None
         for i, each in enumerate(self.gradients(leaves, create_graph=True)):
             term = self.weighted(("gradient", i), each)
@@ -57,12 +57,12 @@ def along(problem, gradients):
 
 
 def size(problem, gradients):
-    """How large the terms of `along` are."""
+    """Returns 1 plus the sum of the magnitudes of the terms of `along`."""
     return 1 + sum(float(np.sum(np.abs(each.numpy() * direction))) for each, direction in zip(gradients, problem.directions))
 
 
 def first(problem):
-    """(the derivative along the directions, the difference, the size of their terms)."""
+    """Returns (the derivative along the directions, the central difference, the size of the terms)."""
     gradients = [each.detach() for each in problem.gradients(problem.leaves())]
     above, below = (problem.loss(problem.leaves(step)).item() for step in (STEP, -STEP))
     return along(problem, gradients), (above - below) / (2 * STEP), size(problem, gradients)

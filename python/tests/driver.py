@@ -1,7 +1,8 @@
-"""What the tests of samples have in common: the device, the cases, and what is expected of them.
+"""The common part of the tests of samples: the device, the cases, and their expected results.
 
-PLUGRAD_TEST_DEVICE names the device, PLUGRAD_SAMPLE_CASES how many cases each dtype of an op has, PLUGRAD_SAMPLE_SEED
-chooses other ones."""
+PLUGRAD_TEST_DEVICE names the device, PLUGRAD_SAMPLE_CASES sets the number of cases for each dtype of an op, and
+PLUGRAD_SAMPLE_SEED selects further cases.
+"""
 import os
 
 import numpy as np
@@ -19,7 +20,7 @@ def names(rows):
 
 
 def cases(row, dtypes, each, aim="values"):
-    """(what to print, a Call): so many for each dtype."""
+    """Yields (text to print, Call), `each` times for each dtype."""
     for dtype in dtypes:
         for number in range(each):
             case = Case(f"{row.name} {dtype}", number, dtype, aim, SEED)
@@ -31,14 +32,14 @@ def listed(result):
 
 
 def converted(operand, dtype):
-    """What promotion makes of an operand: an array."""
+    """Returns the elements of an operand after promotion to the dtype, as an array."""
     if dtype in FLOATS:
         return rounded(operand.array.astype("float64"), dtype)
     return operand.array.astype(NUMPY_NAMES[dtype])
 
 
 def expectation(row, call):
-    """NumPy's results."""
+    """Returns the expected results, computed with NumPy."""
     operands = call.operands()
     together = promoted([each.dtype for each in operands]) if row.promotes and operands else None
     args, named = call.mapped(lambda each: converted(each, together) if together else each.array)
@@ -49,7 +50,7 @@ def expectation(row, call):
 
 
 def faults(row, call, results, wanted, dtype, factor=1):
-    """Describes the first difference; "" if there is none. factor: of the error that the row allows."""
+    """Describes the first difference; returns "" if the results agree. factor: multiplies the error that the row allows."""
     if len(results) != len(wanted):
         return f"{len(results)} results instead of {len(wanted)}"
     for got, want in zip(results, wanted):

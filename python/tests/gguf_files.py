@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 
-# ggml's number of a type, the elements and the bytes of a block, and where its f16 numbers lie.
+# ggml's number of a type, the elements and the bytes of a block, and the offsets of its f16 numbers.
 BLOCKS = {"Q4_0": (2, 32, 18, [0]), "Q4_1": (3, 32, 20, [0, 2]), "Q5_0": (6, 32, 22, [0]), "Q5_1": (7, 32, 24, [0, 2]),
           "Q8_0": (8, 32, 34, [0]), "Q4_K": (12, 256, 144, [0, 2]), "Q5_K": (13, 256, 176, [0, 2]),
           "Q6_K": (14, 256, 210, [208])}
@@ -26,7 +26,7 @@ def numbers(values):
 
 
 def write(path, entries, tensors):
-    """tensors: (name, row-major shape, ggml's number of the type, bytes)."""
+    """Writes a file. tensors: (name, row-major shape, ggml's number of the type, bytes)."""
     head, data = b"", b""
     for name, shape, kind, raw in tensors:
         head += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), kind, len(data))
@@ -37,7 +37,7 @@ def write(path, entries, tensors):
 
 
 def random_blocks(kind, rows, generator):
-    """Blocks with random bytes, but finite scales."""
+    """Returns blocks with random bytes but finite scales."""
     _, _, size, halves = BLOCKS[kind]
     raw = generator.integers(0, 256, (rows, size), dtype=np.uint8)
     for at in halves:
@@ -59,7 +59,7 @@ def fifth(raw):
 
 
 def scales_of(packed):
-    """Eight scales and eight offsets of 6 bits each."""
+    """Returns eight scales and eight offsets of 6 bits each."""
     low, high, last = packed[:, :4], packed[:, 4:8], packed[:, 8:]
     scales = np.concatenate([low & 63, last & 15 | low >> 6 << 4], axis=1)
     offsets = np.concatenate([high & 63, last >> 4 | high >> 6 << 4], axis=1)
@@ -73,13 +73,13 @@ def by_groups(raw, quants):
 
 
 def groups_of_32(nibbles):
-    """Q4_K and Q5_K: 32 bytes hold one group in their lower halves, and the next one in their upper halves."""
+    """Q4_K and Q5_K: 32 bytes hold one group in their lower halves, and the next group in their upper halves."""
     quarters = nibbles.reshape(len(nibbles), 4, 1, 32)
     return np.concatenate([quarters & 15, quarters >> 4], axis=2).reshape(len(nibbles), 8, 32)
 
 
 def decode(kind, raw):
-    """The elements as f32, one row for each block."""
+    """Returns the elements as f32, one row for each block."""
     f = np.float32
     if kind == "Q4_0":
         return half(raw, 0) * (low_and_high(raw[:, 2:]) - 8).astype(f)

@@ -1,4 +1,4 @@
-"""Functions of numbers and of rows beside 50 digits, over the whole range of f64 and f32. Bounds: accuracy/bounds.py."""
+"""Functions of numbers and of rows against 50 digits, over the whole range of f64 and f32. Bounds: accuracy/bounds.py."""
 import plugrad
 import pytest
 

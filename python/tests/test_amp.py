@@ -1,4 +1,4 @@
-"""Mixed precision, as a person writes it who knows PyTorch."""
+"""Mixed precision, in the manner of programs for PyTorch."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""PyTorch's files: read, written, and refused where they would run code."""
+"""PyTorch's files: plugrad reads and writes them, and refuses files that would run code."""
 import io
 import os
 import pickle
@@ -14,7 +14,7 @@ from plugrad import Tensor, nn, optim
 
 
 def test_a_file_of_torch(root):
-    """Written by PyTorch 2.15: python/tests/test_archive.py says what is in it."""
+    """PyTorch 2.15 wrote the file; the assertions list its contents."""
     read = plugrad.load(root / "tests/fixtures/torch_checkpoint.pt", map_location="cpu", weights_only=True)
     assert (read["epoch"], read["best"], read["name"], read["shape"], read["none"]) == (3, 0.5, "run ü", (2, 3), None)
     assert read["dtype"] == "f16" and str(read["device"]) == "cpu" and read["set"] == {1, 2} and read["big"] == 2**70
@@ -23,13 +23,13 @@ def test_a_file_of_torch(root):
     first, turned = read["tied"]
     assert first.tolist() == [[0, 1, 2], [3, 4, 5]] and turned.tolist() == [[0, 3], [1, 4], [2, 5]]
     assert read["slice"].tolist() == [[1, 2], [4, 5]] and read["flags"].tolist() == [True, False]
-    first[0, 1] = 7.0  # what shared memory there shares it here
+    first[0, 1] = 7.0  # tensors that shared memory in PyTorch share memory here
     assert turned[1, 0].item() == read["slice"][0, 0].item() == 7
     assert read["parameter"]._is_parameter and not first.requires_grad
     net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     net.load_state_dict(read["model"])
     optimizer = optim.Adam(net.parameters(), lr=1.0)
-    with pytest.raises(ValueError, match="exp_avg"):  # of parameters that made no step
+    with pytest.raises(ValueError, match="exp_avg"):  # the new parameter has no state in the file
         optim.Adam([*net.parameters(), nn.Parameter([1.0])]).load_state_dict(read["optimizer"])
     optimizer.load_state_dict(read["optimizer"])
     assert optimizer.lr == 0.01 and optimizer.steps == 1
@@ -60,7 +60,7 @@ def test_round_trips(tmp_path):
             elif name not in ("model", "device"):
                 assert got == want, name
         assert read["model"]["b"].tolist() == saved["model"]["b"].tolist() and str(read["device"]) == "cpu"
-    with zipfile.ZipFile(tmp_path / "x.pt") as file:  # tied weights are stored once, and where a reader can map them
+    with zipfile.ZipFile(tmp_path / "x.pt") as file:  # tied weights are stored once, at an address that a reader can map
         places = [info for info in file.infolist() if "/data/" in info.filename]
         assert len(places) == len([v for v in saved.values() if isinstance(v, Tensor)]) + 1
     raw = (tmp_path / "x.pt").read_bytes()
@@ -122,7 +122,7 @@ def test_no_file_runs_code(tmp_path, monkeypatch, attack, named):
 
 
 def storage(count, dtype="FloatStorage", offset=0, size=(2,), stride=(1,), key="0"):
-    """A pickle of one tensor."""
+    """Returns a pickle of one tensor."""
     def number(n):
         return pickle.dumps(n, 2)[2:-1]
     return (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\n" + dtype.encode() + b"\n" + number(key)
@@ -144,7 +144,7 @@ def test_a_tensor_lies_within_its_elements(tmp_path):
 
 
 def test_no_damage_does_more_than_fail(root):
-    """Ten seconds in quick, ten minutes in long."""
+    """Runs for PLUGRAD_ARCHIVE_SECONDS, by default ten seconds."""
     seconds = os.environ.get("PLUGRAD_ARCHIVE_SECONDS", "10")
     ran = subprocess.run([sys.executable, Path(__file__).with_name("archive_fuzz.py"),
                           root / "tests/fixtures/torch_checkpoint.pt", seconds, "1"], capture_output=True, text=True)
@@ -166,7 +166,7 @@ def test_damaged_files(tmp_path):
         except (OSError, ValueError, MemoryError):
             pass
     central = whole.index(b"PK\x01\x02")
-    path.write_bytes(whole[:central + 8] + b"\x01" + whole[central + 9:])  # says that the first entry is encrypted
+    path.write_bytes(whole[:central + 8] + b"\x01" + whole[central + 9:])  # the flag for an encrypted first entry
     with pytest.raises(OSError, match="encrypted"):
         plugrad.load(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:

@@ -1,4 +1,4 @@
-"""plugrad.array_api. The suite of the array API standard tests more: tests/array_api/run.py."""
+"""Tests of plugrad.array_api. tests/array_api/run.py runs the larger suite of the array API standard."""
 import math
 
 import plugrad
@@ -106,7 +106,7 @@ def test_casts():
     assert plugrad.promote_types("f16", "bf16") == "f32" and xp.int8.is_signed and not xp.uint8.is_signed
 
 
-# Calls that mean the same in NumPy. Tensors and arrays stand where x is.
+# Calls with the same meaning in NumPy. x is a tensor or an array.
 SAME = [lambda f, x: f.sum(x, axis=()), lambda f, x: f.sum(x, axis=1), lambda f, x: f.sum(x, axis=(0, 1), keepdims=True),
         lambda f, x: f.sum(x, dtype=f.float64), lambda f, x: f.prod(x, axis=0, dtype=f.float64),
         lambda f, x: f.max(x, axis=0), lambda f, x: f.min(x), lambda f, x: f.mean(x, axis=-1, keepdims=True),

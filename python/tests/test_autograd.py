@@ -1,4 +1,4 @@
-"""Recording, gradients as a function, pictures of graphs."""
+"""Recording, gradients as a function, and pictures of graphs."""
 import shutil
 import threading
 

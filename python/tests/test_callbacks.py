@@ -1,4 +1,4 @@
-"""Functions of the program that passes call: hooks, functions with gradients of their own, checkpoints."""
+"""Functions of the program that forward or backward passes call: hooks, functions with their own gradients, checkpoints."""
 import gc
 import threading
 import weakref
@@ -114,7 +114,7 @@ class Cube(Function):
 
 
 class Scaled(Function):
-    """Arguments that are no tensors, two results, one of them no tensor."""
+    """A function with arguments that are not tensors, and with three results, one of which is not a tensor."""
 
     @staticmethod
     def forward(ctx, factor, x, name, y):

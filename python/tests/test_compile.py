@@ -1,4 +1,4 @@
-"""Functions that are recorded once and then replayed."""
+"""Compiled functions: recorded once, then replayed."""
 
 import copy
 import importlib.util

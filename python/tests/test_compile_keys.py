@@ -1,4 +1,4 @@
-"""Which calls of a compiled function are one kind: the keys of recordings."""
+"""The keys of recordings: calls of a compiled function with equal keys share a recording."""
 
 import collections
 import enum
@@ -17,7 +17,7 @@ from plugrad import nn
 
 
 class Loud(float):
-    """Two different numbers with one text."""
+    """A number with the same text as every other number of this class."""
 
     def __repr__(self):
         return "1.0"
@@ -226,7 +226,7 @@ def test_bound_methods_replay():
 
 
 class Proxy:
-    """Stands for an object that is not there."""
+    """A proxy without an object: every access to an attribute raises RuntimeError."""
 
     def __getattr__(self, name):
         raise RuntimeError(f"asked for {name}")

@@ -1,4 +1,4 @@
-"""What compiled functions notice of the objects that they use."""
+"""Changes of objects that compiled functions notice."""
 
 import copy
 
@@ -100,7 +100,7 @@ def test_a_model_that_moved_records_anew():
 
 
 def test_rows_at_any_place_are_one_kind():
-    """A recording serves copies of rows that begin between aligned addresses, unless it writes or returns them."""
+    """A recording takes copies of rows that begin at unaligned addresses, unless it writes or returns the rows."""
     rows, w = plugrad.rand((40, 3)), plugrad.rand((3, 5))
     product = plugrad.compile(lambda x: (x @ w).tanh())
     for i in range(40):
@@ -154,7 +154,8 @@ def test_a_row_may_come_after_its_gradients_are_gone():
 
 
 def test_results_have_no_graph_wherever_the_function_is_called():
-    """Neither in eager code, nor inside another compiled function, whose gradients would differ from those of eager code."""
+    """The results have no graph in eager code, and none inside another compiled function: there the gradients would differ
+    from those of eager code."""
     w = nn.Parameter([2.0])
     inner = plugrad.compile(lambda x: x * w)
 

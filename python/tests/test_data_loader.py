@@ -1,4 +1,4 @@
-"""Loaders of batches: their order, what they make of samples, and workers."""
+"""Loaders of batches: their order, the collation of samples, and workers."""
 import collections
 import json
 import threading
@@ -14,7 +14,7 @@ Point = collections.namedtuple("Point", "x y")
 
 
 def shown(x):
-    """A structure with (dtype, numbers) in place of tensors."""
+    """Returns a structure with (dtype, numbers) in place of tensors."""
     if isinstance(x, Tensor):
         return str(x.dtype), x.tolist()
     if isinstance(x, collections.abc.Mapping):
@@ -24,7 +24,7 @@ def shown(x):
     return [shown(part) for part in x] if isinstance(x, list) else x
 
 
-# What PyTorch 2.15's default_collate returned, with dtypes by our names.
+# The results of PyTorch 2.15's default_collate, with plugrad's names of dtypes.
 COLLATED = [
     ([1, 2], ("i64", [1, 2])),
     ([1.5, 2], ("f64", [1.5, 2])),
@@ -85,7 +85,7 @@ def test_refuses_what_makes_no_batch(samples, error, text):
 
 
 class Squares:
-    """Sample i is {"number": i, "square": i^2}; counts what was loaded."""
+    """Sample i is {"number": i, "square": i^2}. `loaded` lists the indices of all loaded samples."""
 
     def __init__(self, count=10):
         self.count, self.loaded, self.lock = count, [], threading.Lock()
@@ -128,7 +128,7 @@ def test_each_loop_is_the_next_epoch():
     first, second = numbers(loader), numbers(loader)
     assert first != second and sorted(first[0]) == sorted(second[0]) and loader.epoch == 2
     loader.set_epoch(0)
-    one, two = iter(loader), iter(loader)  # both at once
+    one, two = iter(loader), iter(loader)  # both loops at the same time
     assert numbers(two) == second and numbers(one) == first
     with pytest.raises(ValueError, match="epoch -1"):
         loader.epoch = -1
@@ -146,7 +146,7 @@ def test_rows_of_tensors(workers):
     next(iter(loader))[0].sum().backward()
     assert x.grad.tolist() == [[1, 1], [1, 1], [0, 0]]
     with plugrad.no_grad():
-        assert not next(iter(loader))[0].requires_grad  # also if a worker loads it
+        assert not next(iter(loader))[0].requires_grad  # even if a worker loads the batch
     for wrong in ((), (plugrad.ones(()),), (x, y[:2])):
         with pytest.raises(ValueError, match="TensorDataset"):
             TensorDataset(*wrong)
@@ -271,7 +271,7 @@ def test_workers_are_ahead_by_no_more_than_asked(workers, factor):
         if taken == 20:
             break
     assert len(squares.loaded) < 100
-    assert threading.active_count() == seen  # the loop's end ended the threads
+    assert threading.active_count() == seen  # the threads ended with the loop
 
 
 def test_interrupted_loops_end_their_threads():

@@ -1,4 +1,4 @@
-"""The search for NaN, derivatives of functions, writes that are recorded."""
+"""The search for NaN, derivatives of functions, and recorded writes."""
 import plugrad
 import pytest
 from plugrad import Function
@@ -137,5 +137,5 @@ def test_piecewise_linear_functions_have_second_derivatives():
     assert plugrad.grad([first.sum()], [x])[0].tolist() == [0, 0]
     y = (x * 2).sum()
     y.backward()
-    y.backward()  # nothing was saved, so nothing was freed
+    y.backward()  # the graph saved no values, so a second pass is possible
     assert x.grad.tolist() == [4, 4]

@@ -66,7 +66,7 @@ def test_no_gpu():
 
 
 def test_names_of_a_device_called_cuda(run_python, tmp_path, npu_plugin):
-    """A plugin that is named cuda tests the naming where there is no such hardware."""
+    """A plugin named cuda tests the names on machines without CUDA hardware."""
     source = Path(npu_plugin.source).read_text().replace('"npu", "0.1"', '"cuda", "0.1"')
     source = source.replace("imagined", "two, imagined")
     npu_plugin.build(source, "cuda", tmp_path)
@@ -179,7 +179,7 @@ except ValueError as error: print(error)""")
 
 
 def package(folder, entry):
-    """A package on the path that announces plugins."""
+    """Makes a package on the path that announces plugins."""
     info = folder / "plugrad_extra-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugrad-extra\nVersion: 0.1\n")

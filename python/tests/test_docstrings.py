@@ -5,7 +5,7 @@ import plugrad
 
 
 def test_every_declaration_of_the_core_is_here_with_its_docstring(root):
-    """The module's list is made from the headers: a function that is added there appears here."""
+    """The generator makes the module's functions from the headers, so each function of a header is in the module."""
     names = set()
     for header in (root / "core/include/plugrad/ops").glob("*.hpp"):
         if header.stem not in ("advanced_indexing", "assignment", "derivatives", "linalg", "transform", "update"):

@@ -1,4 +1,5 @@
-"""Arguments at the edges of 64 bits: the right result or one error, at once, and never a signal."""
+"""Arguments at the edges of 64 bits: a call returns the correct result or raises an error, at once, and never ends the
+process."""
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ def image(*shape):
     return plugrad.ones(*shape)
 
 
-# Products and sums of extents, paddings and factors that leave 64 bits: ValueError.
+# Products and sums of extents, paddings and factors that exceed 64 bits raise ValueError.
 REFUSED = {
     "bytes of a sum": lambda: plugrad.ones(1, 1).expand(2**31, 1) + plugrad.ones(1, 1).expand(1, 2**31),
     "bytes that wrap to 4096": lambda: plugrad.ones(1).expand(14936081408, 1) + plugrad.ones(1).expand(1, 308761441),
@@ -53,7 +54,7 @@ def test_numbers_out_of_range_are_refused(name):
         REFUSED[name]()
 
 
-# Large numbers that no element depends on.
+# Large numbers that do not affect the elements.
 RIGHT = {
     "stride of max_pool2d": (lambda: plugrad.max_pool2d(image(1, 1, 2, 2), 2, stride=10**9), [[[[1.0]]]]),
     "largest stride": (lambda: plugrad.max_pool2d(image(1, 1, 3, 3), 2, stride=HUGE, ceil_mode=True), [[[[1.0]]]]),

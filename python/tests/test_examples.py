@@ -1,4 +1,4 @@
-"""The examples, the README's lines and the benchmarks run."""
+"""Runs the examples, the programs in the README, and the benchmarks."""
 import json
 import re
 import subprocess
@@ -15,7 +15,7 @@ def run(*command, **more):
 
 
 def test_the_moons_notebook(root, monkeypatch):
-    """Its cells in order, as Jupyter runs them; and it holds the picture of the decision boundary."""
+    """Runs the cells in order, as Jupyter does. The file holds the pictures, including the decision boundary."""
     pytest.importorskip("numpy", reason="NumPy is not installed")
     matplotlib = pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
     matplotlib.use("Agg")
@@ -42,7 +42,7 @@ def test_fashion_mnist(root, tmp_path):
 
 
 def test_a_backend_in_its_own_package(root, tmp_path):
-    """Built without network, with the tools that are here; found by its entry point."""
+    """pip builds the package without network access. plugrad finds the plugin by its entry point."""
     pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
     source = tmp_path / "examples/python/plugin"
     for name in ("python/plugin/pyproject.toml", "python/plugin/CMakeLists.txt", "python/plugin/src/plugrad_npu/__init__.py",
@@ -63,7 +63,7 @@ def test_a_backend_in_its_own_package(root, tmp_path):
 
 
 def python_blocks(page):
-    """(program, what it prints) of each ```python block that a ```text block follows."""
+    """Returns (program, output) for each ```python block that is followed by a ```text block."""
     return re.findall(r"```python\n(.*?)```\s*(?:[^`\n]*\n)*?\s*```text\n(.*?)```", page.read_text(), re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Functions that make tensors: with a gradient, from rows of other libraries, with PyTorch's names."""
+"""Functions that make tensors: with a gradient, from rows of other libraries, and with PyTorch's names."""
 import plugrad
 import pytest
 from plugrad import Tensor, nn

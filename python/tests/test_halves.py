@@ -1,4 +1,4 @@
-"""Compositions of halves compute in the accumulator and round once: results of bf16 and f16 beside those of f64."""
+"""Compositions of halves compute in the accumulator's dtype and round once: compares bf16 and f16 with f64."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -9,15 +9,15 @@ from samples import ROWS  # noqa: E402
 from samples.case import DIGITS  # noqa: E402
 
 HALVES = "bf16", "f16"
-ROUNDED_MORE = {  # rows that round in between, and why
+ROUNDED_MORE = {  # ops that round intermediate results, with the reason
     "scatter_add": "each element of the source is added to the result, as PyTorch does it",
     "index_add": "as scatter_add",
     "einsum": "a product of two terms is a result of its own before it is summed",
     **dict.fromkeys([f"conv_transpose{n}d" for n in (1, 2, 3)], "the bias is added to what the device's kernel rounded"),
     "rms_norm": "eps depends on the dtype", "nan_to_num": "the limits depend on the dtype",
 }
-ULPS = 0.75  # of the result: half for the rounding, the rest for sums of f32 that end near a tie
-SLACK = 2.0**-17  # of the largest operand or result, and its square: what f32 loses where terms cancel
+ULPS = 0.75  # in ulp of the result: 0.5 for the rounding, the rest for sums of f32 close to a tie
+SLACK = 2.0**-17  # relative to the largest operand or result, and to its square: the error of f32 where terms cancel
 ROUNDED_ONCE = [row for row in ROWS if set(HALVES) <= set(row.dtypes) and row.op not in ROUNDED_MORE]
 
 

@@ -1,4 +1,4 @@
-"""Methods that write into their tensor: what they compute, what they record, and what they refuse."""
+"""Methods that write into their tensor: their results, recording, and refusals."""
 import plugrad
 import pytest
 from plugrad import Tensor, no_grad
@@ -6,7 +6,7 @@ from plugrad import Tensor, no_grad
 X, Y = [[0.5, -1.5], [2.0, 0.25]], [[1.5, 0.5], [-2.0, 3.0]]
 MASK, INDEX = [[True, False], [False, True]], [1]
 
-# (method, arguments as functions of a library's tensor function)
+# (method, function from a library's tensor function to the arguments)
 CALLS = [
     *((name, lambda t: ()) for name in
       """abs atan ceil cos cosh deg2rad exp exp2 expm1 floor frac neg rad2deg reciprocal relu round sigmoid sign sin sinh

@@ -11,7 +11,7 @@ KEYS = 100  # for each seed
 
 
 class Keys:
-    """Random keys, in plugrad's words and in NumPy's."""
+    """Random keys, for plugrad and for NumPy."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -41,7 +41,7 @@ class Keys:
         return numpy.array([self.random.random() < 0.5 for _ in range(count)], dtype=bool).reshape(extents)
 
     def items(self, shape):
-        """A list of (item, axes that it takes). Arrays are NumPy's."""
+        """Returns a list of (item, number of axes that the item takes). Arrays are NumPy's."""
         items, axis = [], 0
         common = tuple(self.random.choice([0, 1, 2, 2, 3]) for _ in range(self.random.randint(0, 2)))
         while axis < len(shape) and self.random.random() < 0.9:
@@ -64,7 +64,7 @@ class Keys:
         return items
 
     def spelled(self, item):
-        """An array as a list, an array, or a tensor."""
+        """Returns an array as a list, an array, or a tensor."""
         if not isinstance(item, numpy.ndarray):
             return item
         form = self.random.choice(["list", "array", "tensor", "i32"])
@@ -81,7 +81,7 @@ class Keys:
 
 
 def chosen(shape, items):
-    """The row-major positions that a key chooses. Whole numbers are applied before arrays, as PyTorch does."""
+    """Returns the row-major positions that a key chooses. Whole numbers apply before arrays, as in PyTorch."""
     rest = len(shape) - sum(taken for _, taken in items)
     if rest < 0 or sum(item is Ellipsis for item, _ in items) > 1:
         raise IndexError
@@ -106,7 +106,7 @@ def chosen(shape, items):
 
 
 def cases(seed):
-    """(shape, key, positions or None, what to print) for random keys."""
+    """Yields (shape, key, positions or None, text to print) for random keys."""
     keys = Keys(seed)
     for number in range(KEYS):
         shape = keys.shape()
@@ -142,7 +142,7 @@ def test_reading_is_numpys(seed):
 
 
 def part_of(keys, shape):
-    """A shape that broadcasts to this one."""
+    """Returns a shape that broadcasts to the given shape."""
     if keys.random.random() < 0.4:
         return shape
     return tuple(keys.random.choice([n, 1]) for n in shape[keys.random.randint(0, len(shape)):])

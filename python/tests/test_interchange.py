@@ -1,4 +1,4 @@
-"""Memory shared with NumPy, and the protocols behind it."""
+"""Memory shared with NumPy, and the protocols for sharing it."""
 import gc
 import threading
 import weakref
@@ -87,7 +87,7 @@ def test_an_owner_may_be_let_go_by_another_thread():
 
 
 def test_an_owner_let_go_without_the_lock_is_given_back(run_python):
-    """A graph that dies inside backward, where the GIL is released."""
+    """backward() frees a graph while it does not hold the GIL."""
     run_python("""
 import gc, weakref, numpy, plugrad
 refs = []
@@ -218,7 +218,7 @@ def test_writes_from_outside_and_saved_values_are_the_callers_to_order():
     assert t.grad.tolist() == [2, 2] and t.data_ptr() == address(a)
 
 
-# A device with streams whose ops are done at once; it writes down what its streams wait for. DLPack's type is ROCm's.
+# A device with streams. Its ops run at once, and it notes the events that its streams wait for. Its DLPack type is ROCm.
 WITH_STREAMS = r"""
 #include <plugrad/sdk/native.hpp>
 

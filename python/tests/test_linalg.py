@@ -1,4 +1,5 @@
-"""Linear algebra beside NumPy, on random matrices of many shapes: where factors are not unique, by what defines them."""
+"""Linear algebra compared with NumPy, on random matrices of many shapes. Factors that are not unique are tested by their
+definition."""
 import plugrad
 import pytest
 from plugrad import linalg
@@ -16,7 +17,7 @@ def samples(shapes, seed):
 
 
 def close(ours, theirs, condition=1.0):
-    """Equal up to rounding errors that grow with the size and the condition number of the matrix."""
+    """Compares up to rounding errors that grow with the size and the condition number of the matrix."""
     ours, theirs = numpy.asarray(ours), numpy.asarray(theirs)
     assert ours.shape == theirs.shape
     bound = EPSILON.get(str(ours.dtype), 1e-7) * 200 * (1 + max(ours.shape[-2:], default=1)) * condition

@@ -1,4 +1,4 @@
-"""The examples' models: with small random weights always, and with the published ones where they are installed."""
+"""The models of the examples: with small random weights, and with the published weights if they are installed."""
 import importlib.util
 import json
 import os
@@ -45,7 +45,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "
 
 @pytest.fixture
 def small_bert(tmp_path):
-    """A directory with a BERT of two layers, as the hub has it."""
+    """Makes a directory with a BERT of two layers in the form of the hub."""
     embeddings = example("embeddings")
     config = {"hidden_size": 16, "layer_norm_eps": 1e-12, "vocab_size": len(VOCABULARY), "max_position_embeddings": 32,
               "type_vocab_size": 2, "num_attention_heads": 4, "intermediate_size": 32, "num_hidden_layers": 2}
@@ -100,7 +100,7 @@ def u32(key, value):
 
 @pytest.fixture
 def small_llama(tmp_path):
-    """A GGUF file of the llama architecture with two layers, four heads, and two for keys and values, in F32."""
+    """Makes a GGUF file of the llama architecture with two layers, four heads, and two heads for keys and values, in F32."""
     tokens = ["<|endoftext|>", "<|im_end|>", *"abcdefghijklmnopqrstuvwxyz", "ab"]
     width, inner, kinds = 16, 24, len(tokens)
     entries = [entry("general.architecture", 8, text("llama")), u32("llama.embedding_length", width),
@@ -134,7 +134,7 @@ def small_llama(tmp_path):
 
 
 def test_a_cache_changes_no_logits(small_llama):
-    """Tokens read at once, in parts, and one by one give the same logits, in f32 and bf16, and so does the whole answer."""
+    """Tokens read at once, in parts, and one by one give the same logits and the same answer, in f32 and bf16."""
     llm = example("llm")
     for dtype, tolerance in (("f32", 1e-4), ("bf16", 0.3)):
         whole, parts, single = (llm.Chat(small_llama, dtype, context=16) for _ in range(3))

@@ -1,4 +1,5 @@
-"""Modules beside PyTorch's, whose results and gradients are in tests/fixtures/modules.json; hooks, containers, groups."""
+"""Modules compared with PyTorch, whose results and gradients are in tests/fixtures/modules.json; hooks, containers,
+groups."""
 import copy
 import json
 from pathlib import Path

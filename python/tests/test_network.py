@@ -56,7 +56,7 @@ def test_numbers_and_values_are_inputs():
 
 
 def test_a_layer_is_its_neurons_side_by_side():
-    """Layers compute with a matrix; neurons, one by one, do not."""
+    """A layer computes with a matrix, and neurons compute one by one."""
     layer, x = Layer(3, 4), [Value(0.5), Value(-1.5), Value(2)]
     together = layer(x)
     sum(v * k for k, v in enumerate(together, 1)).backward()
@@ -101,7 +101,7 @@ def test_seeds():
     plugrad.manual_seed(7)
     first = numbers()
     plugrad.manual_seed(7)
-    numbers(1)  # a seed of its own leaves the generator as it was
+    numbers(1)  # a given seed does not change the generator
     assert numbers() == first
     assert all(-1 <= p.data < 1 for p in Neuron(100, seed=1).w) and Neuron(100, seed=1).b.data == 0
 
@@ -112,7 +112,7 @@ def test_other_devices():
 
 
 def test_the_moons_demo(moons):
-    """As micrograd's notebook has it, to the recorded losses."""
+    """Trains as micrograd's notebook does, and compares the losses with the recorded losses."""
     model = MLP(2, [16, 16, 1])
     for parameter, number in zip(model.parameters(), moons["parameters"], strict=True):
         parameter.data = number

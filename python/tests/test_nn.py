@@ -1,4 +1,4 @@
-"""Modules, losses, optimisers, training."""
+"""Modules, losses, optimisers and training."""
 import copy
 import io
 import math
@@ -48,7 +48,7 @@ def test_modules_of_ones_own():
             self.rest = nn.ModuleList([nn.Linear(3, 3), nn.Tanh()])
             self.heads = nn.ModuleDict({"a": nn.Linear(3, 1)})
             self.scale = nn.Parameter([2.0])
-            self.default = Tensor([1.0])  # tracks unasked: no parameter
+            self.default = Tensor([1.0])  # tracks a gradient without a request, so it is not a parameter
             self.constant = plugrad.ones((1,))
             self.shared = self.first
 
@@ -218,7 +218,7 @@ def test_optimisers_find_a_minimum(make):
 
 
 def test_one_step_of_each_is_pytorchs():
-    """By the formulas: SGD x - lr g; Adam's first step moves by lr against the gradient's sign."""
+    """SGD steps to x - lr g; the first step of Adam moves by lr against the sign of the gradient."""
     for make, expected in ((lambda p: optim.SGD(p, 0.1), 2 - 0.1 * 4), (lambda p: optim.Adam(p, 0.1), 1.9),
                            (lambda p: optim.AdamW(p, 0.1, weight_decay=0.5), 2 * 0.95 - 0.1)):
         x = Tensor([2.0])

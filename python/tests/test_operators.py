@@ -1,4 +1,4 @@
-"""Division with whole quotients, and operators of bits, beside NumPy's."""
+"""Division with whole quotients and operators on bits, compared with NumPy's."""
 import operator
 
 import plugrad

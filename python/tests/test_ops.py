@@ -37,7 +37,7 @@ MIXED = [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b
 def test_lists_and_arrays_beside_a_tensor(op):
     numpy = pytest.importorskip("numpy")
 
-    class Foreign:  # as a tensor of another library
+    class Foreign:  # like a tensor of another library
         def __init__(self, array):
             self.array = array
 
@@ -110,7 +110,7 @@ def test_in_place_operators():
         w -= plugrad.ones((1,))
     assert w.is_leaf and w.item() == 1
     y = before = w * 2
-    y += 1  # recorded: a new tensor
+    y += 1  # recorded, so the result is a new tensor
     assert y is not before and before.item() == 2
     y.backward()
     assert w.grad.item() == 2

@@ -1,4 +1,4 @@
-"""Parameters and names of PyTorch's functions that the core has in another form."""
+"""Parameters and names of PyTorch's functions for which the core has a different form."""
 import math
 
 import plugrad
@@ -13,7 +13,7 @@ def tensor(values=X, dtype="f64"):
     return plugrad.tensor(values, dtype=dtype)
 
 
-# (what is called, what it must equal)
+# (the call, a call with the same result)
 SAME = {
     "unbiased": (lambda x: plugrad.var(x, 1, unbiased=False), lambda x: plugrad.var(x, 1, correction=0)),
     "unbiased alone": (lambda x: x.std(False), lambda x: x.std(correction=0)),
@@ -75,7 +75,7 @@ SAME = {
 MASK = [[True, False, True], [False, True, True]]
 CHOSEN = [1.0, 2.0, 0.0, 5.0]  # of X
 
-# (masked's result, what it must equal)
+# (the call of masked, a call with the same result)
 OF_CHOSEN = {
     "sum": (lambda x, m: masked.sum(x, mask=m), sum(CHOSEN)),
     "sum along": (lambda x, m: masked.sum(x, 1, mask=m), [3.0, 5.0]),
@@ -147,7 +147,7 @@ def chained(factors):
 
 
 def reflection():
-    """The factor and the scale of a reflection at the line x = -y."""
+    """Returns the factor and the scale of a reflection at the line x = -y."""
     return tensor([[5.0], [1.0]]), tensor([1.0])
 
 

@@ -1,4 +1,4 @@
-"""Ops of a plugin's own, called by name."""
+"""Private ops of a plugin, called by name."""
 
 import struct
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What PyTorch's names promise beyond values: modules, optimisers, and the order of parameters."""
+"""Behaviour of PyTorch's names beyond values: modules, optimisers, and the order of parameters."""
 import math
 import warnings
 
@@ -8,7 +8,7 @@ from plugrad import Tensor, nn, optim
 
 
 class Tied(nn.Module):
-    """Two layers that share a weight, as a language model's head and its embedding do."""
+    """Two layers that share a weight, like the head and the embedding of a language model."""
 
     def __init__(self):
         self.a, self.b = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
@@ -163,7 +163,7 @@ def test_neighbours_beyond_the_range_of_floats_differ():
     assert not plugrad.allclose(a, b, rtol=0, atol=0)
 
 
-# Of 50 digits, by mpmath: -sqrt(2) erfinv(1 - 2 p).
+# Computed by mpmath with 50 digits: -sqrt(2) erfinv(1 - 2 p).
 TAIL = {0.3: -0.52440051270804081597, 1e-3: -3.0902323061678135354, 1e-17: -8.4937932241095980661,
         1e-30: -11.46402468844361572, 1e-100: -21.273453560965324294, 1e-300: -37.047096299361199237,
         5e-324: -38.467405617144346251}
@@ -223,7 +223,7 @@ def test_steps_with_a_closure_and_gradients_of_zero():
         optim.AdamW([x], maximize=True)
 
 
-# --- What keeps what alive.
+# --- Lifetimes of objects.
 
 def test_a_hook_that_refers_to_its_own_tensor_is_named():
     class Net(nn.Module):

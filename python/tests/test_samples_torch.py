@@ -1,5 +1,5 @@
-"""Each op on random arguments beside PyTorch's, where it is installed: dtypes, values, and gradients where elements are
-equal or lie at a kink."""
+"""Compares each op on random arguments with PyTorch, if it is installed: dtypes, values, and gradients for elements that are
+equal or at a kink."""
 import plugrad
 import pytest
 
@@ -17,7 +17,7 @@ KINKS = [row for row in PEERS if row.gradient and not row.ties]
 
 
 def promotes_rank_zero(row, call):
-    """PyTorch promotes tensors of rank 0 as numbers: docs/python.md."""
+    """PyTorch promotes tensors of rank 0 like numbers: docs/python.md."""
     return row.promotes and any(each.array.ndim == 0 for each in call.operands())
 
 
@@ -32,7 +32,7 @@ def test_values(row):
         args, named = call.mapped(lambda each: each.torch(torch))
         answers = listed(row.peer(torch)(*args, **named))
         wanted = [each.double().numpy() if each.is_floating_point() else each.numpy() for each in answers]
-        # PyTorch's result is rounded as well.
+        # The factor is 2, because PyTorch's result is rounded as well.
         found = faults(row, call, results, wanted, OURS[str(answers[0].dtype)], factor=2)
         assert not found, f"{row.name}: {found}\n{number}: {call!r}"
         compared += 1
@@ -40,7 +40,8 @@ def test_values(row):
 
 
 def gradients(row, call):
-    """(operand, plugrad's, PyTorch's gradient of the sum of the results) for each operand of f64."""
+    """Yields (operand, gradient by plugrad, gradient by PyTorch) for each operand of f64; the gradients are those of the sum
+    of the results."""
     constants = [id(each) for each in [*call.args[1:3], *call.named.values()]] if row.constants else []
     operands = [each for each in call.operands() if each.dtype == "f64" and id(each) not in constants]
     ours = {id(each): plugrad.Tensor(np.array(each.array), device=DEVICE, requires_grad=True) for each in operands}

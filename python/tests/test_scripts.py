@@ -1,4 +1,4 @@
-"""Programs for PyTorch run with the import changed and nothing else: python/tests/scripts holds them as they are there."""
+"""Runs programs for PyTorch with only the import changed. python/tests/scripts holds the unchanged programs."""
 import re
 import subprocess
 import sys
@@ -11,7 +11,7 @@ NAMES = [each.stem for each in SCRIPTS]
 
 
 def changed(text):
-    """With plugrad in place of torch where modules are imported."""
+    """Returns the program with plugrad in place of torch in its imports."""
     text = re.sub(r"^import torch$", "import plugrad as torch", text, flags=re.MULTILINE)
     text = re.sub(r"^import torch\.([\w.]+)", r"import plugrad.\1", text, flags=re.MULTILINE)
     return re.sub(r"^from torch\b", "from plugrad", text, flags=re.MULTILINE)

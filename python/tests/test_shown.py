@@ -1,4 +1,4 @@
-"""How tensors and modules are shown: options of printing, and notebooks."""
+"""The texts of tensors and modules: options of printing, and notebooks."""
 import math
 
 import plugrad

@@ -1,4 +1,4 @@
-"""Order, distinct elements, places and random choices beside NumPy's."""
+"""Order, distinct elements, places and random choices, compared with NumPy's."""
 import plugrad
 import pytest
 from plugrad import Tensor
@@ -9,8 +9,8 @@ NAN, INF = float("nan"), float("inf")
 
 
 def arrays(count, seed, empty=True):
-    """Arrays of random shapes and dtypes, some not contiguous, with ties; floating ones with NaN, infinities and -0. Each
-    comes with an axis."""
+    """Yields (array, axis) for random shapes and dtypes. Some arrays are not contiguous. The arrays have ties, and floating
+    arrays have NaN, infinities and -0."""
     random = numpy.random.default_rng(seed)
     for i in range(count):
         shape = tuple(int(n) for n in random.integers(0 if empty else 1, 8, random.integers(1, 4)))
@@ -24,7 +24,8 @@ def arrays(count, seed, empty=True):
 
 
 def tensor(array):
-    """A tensor with the array's elements and, if it can, the array's strides."""
+    """Returns a tensor with the array's elements. Its memory is in column-major order, so it is not contiguous from rank 2
+    on."""
     base = Tensor(numpy.ascontiguousarray(array.T))
     assert base.shape == array.T.shape
     return base.permute(*reversed(range(array.ndim))) if array.ndim > 1 else base
@@ -114,7 +115,7 @@ def test_distinct_elements():
         theirs = numpy.unique(array, return_inverse=True, return_counts=True, equal_nan=False)
         same(values, theirs[0])
         same(values[inverse], array)
-        numbers = array == array  # the order of several NaN is NumPy's own
+        numbers = array == array  # NumPy does not define the order of several NaN
         numpy.testing.assert_array_equal(inverse.numpy()[numbers], theirs[1].reshape(array.shape)[numbers])
         same(counts, theirs[2])
         assert isinstance(x.unique(), Tensor) and len(x.unique(return_counts=True)) == 2

@@ -1,4 +1,4 @@
-"""Optimisers and schedules that programs derive from plugrad's, by the protocol of PyTorch's."""
+"""Optimisers and schedules that programs derive from plugrad's classes, with PyTorch's protocol."""
 import copy
 import gc
 import pickle
@@ -45,7 +45,7 @@ class WarmUp(LRScheduler):
 
 
 class Halving(LRScheduler):
-    """By the rates of before, as PyTorch's chainable schedules."""
+    """Computes the rates from the current rates, like the chainable schedules of PyTorch."""
 
     def get_lr(self):
         rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -163,7 +163,7 @@ def test_an_own_optimizer_ends_with_its_last_name():
     schedule, seen = WarmUp(optimizer, 2), weakref.ref(token)
     del token, optimizer
     gc.collect()
-    assert seen() is not None and schedule.optimizer.token is seen()  # the schedule keeps it
+    assert seen() is not None and schedule.optimizer.token is seen()  # the schedule owns the optimiser
     del schedule
     gc.collect()
     assert seen() is None

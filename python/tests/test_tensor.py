@@ -1,4 +1,4 @@
-"""The tensor: making one, its attributes, its methods."""
+"""Tensors: constructors, attributes and methods."""
 import array
 import copy
 import math
@@ -223,7 +223,7 @@ def test_shapes_that_do_not_fit_name_both():
 
 
 def test_broadcasting():
-    """(2, 2) + (2,) broadcasts, as NumPy's do."""
+    """(2, 2) + (2,) broadcasts as in NumPy."""
     a, b = Tensor([[1, 2], [3, 4]]), Tensor([10, 20])
     c = a + b
     assert c.tolist() == [[11, 22], [13, 24]]

@@ -35,7 +35,7 @@ def test_dtype_objects():
 
 @pytest.mark.skipif(not Device.is_cuda_available() or not torch.cuda.is_available(), reason="no CUDA device for both")
 def test_cuda():
-    torch.cuda._sleep(200_000_000)  # cycles: the array is late
+    torch.cuda._sleep(200_000_000)  # in cycles; the array is not ready before
     theirs = torch.arange(6.0, device="cuda").reshape(2, 3)
     ours = plugrad.from_dlpack(theirs)
     assert ours.device.is_cuda() and ours.data_ptr() == theirs.data_ptr() and (ours + 1).tolist() == (theirs + 1).tolist()

@@ -1,4 +1,4 @@
-"""Names, options and objects with which programs for PyTorch begin."""
+"""Names, options and objects that programs for PyTorch use first."""
 import inspect
 import math
 
@@ -38,7 +38,7 @@ def test_losses_of_classes_leave_out_minus_100():
         plugrad.cross_entropy(logits[:1], targets[:1]).item())
     assert math.isnan(plugrad.cross_entropy(logits, plugrad.full((3,), -100)).item())
     compiled = plugrad.compile(lambda x, t: nn.functional.cross_entropy(x, t))
-    for each in (targets, plugrad.tensor([1, 0, 0]), targets):  # a recording fits targets with and without
+    for each in (targets, plugrad.tensor([1, 0, 0]), targets):  # a recording is valid with and without ignored targets
         assert compiled(logits, each).item() == pytest.approx(plugrad.cross_entropy(logits, each).item(), rel=1e-6)
     with pytest.raises(IndexError, match="-1"):
         plugrad.cross_entropy(logits, plugrad.tensor([1, -1, 0]))
@@ -216,7 +216,7 @@ def test_generators_draw_alone():
     want = plugrad.rand(3).tolist()
     plugrad.manual_seed(1)
     drawn = plugrad.randn(4, generator=first).tolist()
-    assert plugrad.rand(3).tolist() == want  # the device's own numbers go on
+    assert plugrad.rand(3).tolist() == want  # the sequence of the device's generator does not change
     assert drawn == plugrad.randn(4, generator=second).tolist() != plugrad.randn(4, generator=second).tolist()
     state = first.get_state()
     order = plugrad.randperm(9, generator=first).tolist()

@@ -1,4 +1,4 @@
-"""The training loop: its losses, which are those of C++, and when it ends."""
+"""The training loop: its losses, which equal those in C++, and its ends."""
 import io
 import json
 import math
@@ -119,7 +119,7 @@ def test_mixed_precision():
         assert set(dtypes) == {dtype} and mixed[0] == pytest.approx(plain[0], rel=0.02) and mixed[0] != plain[0]
         assert scaler.get_scale() == 2048  # after twelve steps
     assert not plugrad.amp.is_autocast_enabled()
-    assert losses(scaler=plugrad.amp.GradScaler(init_scale=2.0 ** 10)) == losses()  # a power of two rounds nothing
+    assert losses(scaler=plugrad.amp.GradScaler(init_scale=2.0 ** 10)) == losses()  # scaling by a power of two is exact
 
 
 def test_a_scaler_leaves_out_steps_of_infinite_gradients():

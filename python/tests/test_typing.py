@@ -1,4 +1,4 @@
-"""The examples, the documents' programs and the package itself have types that mypy and pyright accept."""
+"""mypy and pyright accept the types of the examples, of the programs in the documents, and of the package."""
 import json
 import re
 import shutil
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """A folder with every program in Python that people read, as files."""
+    """Makes a folder with the Python programs of the examples and documents, as files."""
     root, folder = Path(__file__).resolve().parents[2], tmp_path_factory.mktemp("programs")
     for path in root.glob("examples/**/*.py"):
         (folder / f"{'_'.join(path.relative_to(root).with_suffix('').parts)}.py").write_text(path.read_text())

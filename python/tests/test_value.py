@@ -106,7 +106,7 @@ def test_prev_and_op_have_stable_identities():
     assert a._prev == set() and a._op == ""
     assert c._prev == {a, b} and c._op == "*"
     assert d._prev == {c, a} and d._op == "+"
-    product = a * b + 1  # the intermediate has no object of its own
+    product = a * b + 1  # the intermediate value has no Python object
     kept = product._prev
     first = {id(each) for each in kept}
     assert {id(each) for each in product._prev} == first and len(kept) == 2

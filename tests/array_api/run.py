@@ -2,9 +2,9 @@
 
 run.py SUITE [--module NAME] [--examples N] [pytest arguments]
 
-SUITE is a folder; the suite is cloned into it at a pinned commit unless it is there. It needs the Python packages pytest,
-pytest-json-report, hypothesis and ndindex, and plugrad installed. --module: plugrad.array_api (the default), which libraries
-find by __array_namespace__(), or plugrad. The exit status is 1 if less than 90% of the core passes.
+SUITE is a folder; the script clones the suite into it at a pinned commit unless it is there. It needs the Python packages
+pytest, pytest-json-report, hypothesis and ndindex, and an installed plugrad. --module: plugrad.array_api (the default),
+which libraries find by __array_namespace__(), or plugrad. The exit status is 1 if less than 90% of the core passes.
 """
 
 import argparse
@@ -23,7 +23,7 @@ VERSION = "2024.12"
 MISSING_DTYPES = "uint16,uint32,uint64,complex64,complex128"
 WANTED = 90
 
-# The suite computes the widest complex dtype even if it is told to leave out all of them.
+# The suite computes the widest complex dtype even if it is told to leave out all complex dtypes.
 EDITS = {
     "array_api_tests/dtype_helpers.py": ("for dt in complex_dtypes], key=lambda x: x[1]\n",
                                          "for dt in complex_dtypes], key=lambda x: x[1], default=(None,)\n"),
@@ -60,7 +60,7 @@ def prepare(suite: Path) -> None:
 
 
 def listed(module: str, name: str) -> Path:
-    """The lines of a list that hold for the module, as a file without the reasons."""
+    """Writes the lines of a list that apply to the module, without the reasons, to a file, and returns its path."""
     kept = []
     for line in (HERE / name).read_text(encoding="utf-8").splitlines():
         test, _, reason = (part.strip() for part in line.partition("#"))

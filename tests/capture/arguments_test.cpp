@@ -1,4 +1,4 @@
-// What compiled steps take and return.
+// Arguments and results of compiled steps.
 #include <tests/capture/twins.hpp>
 
 namespace plugrad::test {
@@ -127,7 +127,7 @@ TEST(Compile, ReturnsTensorsWithoutElements) {
   EXPECT_TRUE(warnings.lines.empty());
 }
 
-// Eager ops look whether an index is negative; a recording may not depend on it.
+// Eager ops check whether an index is negative; a recording must not depend on the sign.
 TEST(Compile, TakesIndicesOfAnySign) {
   const Tensor x = rand({5, 3});
   const auto f = [&](const Tensor& rows) { return Tensors{take(x, rows, 0), index(x, {rows})}; };

@@ -1,4 +1,4 @@
-// The steps of many parameters as batches, on a device that checks that they are independent.
+// Optimiser steps of many parameters run as batches, on a device that checks that the calls of a batch are independent.
 #include <tests/capture/sim_device.hpp>
 
 #include <plugrad/sdk/list.h>
@@ -18,7 +18,7 @@ namespace {
 
 class Batches : public SimDevice {
  protected:
-  // How many batches the function submits.
+  // Returns the number of batches that the function submits.
   uint64_t batches(const std::function<void()>& f) const {
     const uint64_t before = sim->batches(handle());
     f();
@@ -77,7 +77,7 @@ TEST_F(Batches, AreOneSubmissionForEachKernel) {
   EXPECT_EQ(batches([&] { adam.step(); }), 2u);
 }
 
-// In the second part, one of the updates runs at once, since its gradient is a temporary: the pending ones come first.
+// In the second part, one update runs at once, because its gradient is a temporary: pending updates must run before it.
 TEST_F(Batches, RunAloneInTheirOrderIfTheyShareMemory) {
   Tensor x = rand({100}).requires_grad_(), same = x.detach().requires_grad_();
   x.set_grad(ones({100}));
@@ -98,7 +98,7 @@ TEST_F(Batches, RunAloneInTheirOrderIfTheyShareMemory) {
   EXPECT_EQ(values[0], values[1]);
 }
 
-// With decay, each gradient is a temporary, which is released before the next one is made.
+// With weight decay, each gradient is a temporary, which is released before the next gradient is computed.
 TEST_F(Batches, HoldNoTemporaries) {
   Tensors all;
   for (int i = 0; i < 16; ++i) {
@@ -147,7 +147,7 @@ TEST_F(Batches, RunAloneUnderAProfiler) {
   EXPECT_EQ(batches([&] { sgd.step(); }), 0u);
 }
 
-// Without run() nothing has happened.
+// Before run() no update has been submitted.
 TEST_F(Batches, WaitForRun) {
   Tensor x = ones({5}), y = ones({6}), none;
   Updates updates;
@@ -158,7 +158,7 @@ TEST_F(Batches, WaitForRun) {
   EXPECT_EQ(sum(x).item<float>() + sum(y).item<float>(), 0);
 }
 
-// Kernels that decline whatever they are given.
+// Kernels that decline every call.
 namespace declining {
 plugrad_status run(const plugrad_kernel*, plugrad_stream*, const plugrad_op*) { return PLUGRAD_UNSUPPORTED; }
 uint32_t batches(plugrad_device*, const plugrad_kernel*) { return 1; }

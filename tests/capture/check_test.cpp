@@ -65,7 +65,7 @@ TEST_F(Checking, TakesBackWhatARehearsalChanged) {
   for (int i = 0; i < 40; ++i) EXPECT_TRUE(same_bytes({step()}, {expected}));
 }
 
-// What changes lies where several gradients will be.
+// A step changes a tensor whose memory several gradients use later.
 TEST_F(Checking, TakesBackWhatARehearsalChangedInARoom) {
   const Tensor a = rand({128, 64}), b = rand({64, 64}), c = rand({128, 64});
   Tensors weights;

@@ -1,4 +1,4 @@
-// Compiled steps on a device whose memory ends.
+// Compiled steps on a device that runs out of memory.
 #include <tests/capture/sim_device.hpp>
 
 namespace plugrad::test {
@@ -24,7 +24,7 @@ struct Network {
   Tensors weights;
 };
 
-// Fills the memory, then takes a step, then three more with memory. Returns the weights.
+// Takes four steps, then a compiled step with no memory left, which fails, then three more. Returns the weights.
 Tensors train(const Device& device, bool compiled) {
   const Network network(device);
   nn::Adam optimizer(network.weights, 0.01);
@@ -52,13 +52,13 @@ Tensors train(const Device& device, bool compiled) {
   return after;
 }
 
-// What an optimiser counts is as if the step had not been called.
+// The optimiser's counts are the same as without the failed step.
 TEST_F(SimDevice, AStepThatFindsNoMemoryHasNotHappened) {
   const Device device = device_with_little_memory();
   EXPECT_TRUE(same_bytes(train(device, true), train(device, false)));
 }
 
-// The memory that is left is one piece for each gradient.
+// The free memory consists of separate pieces, each large enough for one gradient.
 TEST_F(SimDevice, AStepTakesGradientsFromPieces) {
   const Device device = device_with_little_memory();
   constexpr int64_t kPiece = 1 << 18;

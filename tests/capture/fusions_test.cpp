@@ -1,4 +1,4 @@
-// Calls that run together as fusions have the bits of the calls one by one.
+// Calls that run together as fusions give the same bits as the calls one by one.
 #include <tests/capture/twins.hpp>
 
 #include <functional>
@@ -9,7 +9,7 @@ Tensor copy_of(const Tensor& x) { return (x * 1).detach(); }
 
 using Function = std::function<Tensors(const Tensors&)>;
 
-// What f returns and leaves in its arguments after three runs, by eager ops or as a compiled step.
+// The results of three runs of f and the arguments afterwards, by eager ops or as a compiled step.
 Tensors after_runs(bool compiled, const Function& f, const std::function<Tensors()>& make) {
   manual_seed(5);
   const Tensors x = make();
@@ -42,7 +42,7 @@ bool runs_fusions() {
   return explained(f, two({70}, {70})).find("fusion of relu and mul over 70") != std::string::npos;
 }
 
-// Whether the device's fusions contain sums.
+// Returns whether the device's fusions contain sums.
 bool sums_in_fusions() {
   const Function f = [](const Tensors& x) -> Tensors { return {sum(relu(x[0]) * x[1])}; };
   return explained(f, two({70}, {70})).find("fusion of relu, mul and sum") != std::string::npos;
@@ -106,7 +106,7 @@ TEST_F(Fusions, WriteInPlace) {
   for (const int64_t n : {3, 1000, 5000}) expect_equal(f, [n] { return two({n}, {n}); });
 }
 
-// Steps of optimisers on parameters, on values in between, and with a gradient that repeats or is itself replaced.
+// Steps of optimisers on parameters, on intermediate values, and with a gradient that is broadcast or is also updated.
 TEST_F(Fusions, UpdateParameters) {
   const Function f = [](const Tensors& x) -> Tensors {
     const NoGrad unrecorded;
@@ -139,7 +139,7 @@ TEST_F(Fusions, UpdateParameters) {
   EXPECT_EQ(text.find("the device's fusions do not contain it"), std::string::npos) << text;
 }
 
-// Larger than the caches, at places that are aligned, in rows that are not, and in memory that is not.
+// Outputs larger than the caches: at aligned addresses, in unaligned rows, and in unaligned memory.
 TEST_F(Fusions, WriteLargeOutputs) {
   if (default_device().name().rfind("cpu", 0) != 0) GTEST_SKIP() << "no size is special";
   const Function f = [](const Tensors& x) -> Tensors {
@@ -201,7 +201,7 @@ TEST_F(Fusions, LeaveOverlappingMemoryToTheFunction) {
   EXPECT_NE(warnings.lines[0].find("'meet' runs op by op: two of its tensors overlap in memory"), std::string::npos);
 }
 
-// What a kernel declines runs call by call, in memory that other steps used before.
+// If a kernel declines a fusion, its calls run one by one, in memory that the run has used before.
 TEST_F(Fusions, RunSinglyInRewrittenMemory) {
   const Function f = [](const Tensors& x) -> Tensors {
     const NoGrad unrecorded;

@@ -1,4 +1,5 @@
-// Gradients in compiled steps: returned, hooked, kept, of arguments, and several optimisers.
+// Gradients in compiled steps: returned gradients, hooks, gradients that are kept or belong to arguments, several
+// optimisers.
 #include <tests/capture/twins.hpp>
 
 #include <functional>
@@ -6,7 +7,7 @@
 namespace plugrad::test {
 namespace {
 
-// Whether a program leaves the same behind with eager and with compiled steps.
+// Succeeds if a program returns the same tensors with eager and with compiled steps.
 ::testing::AssertionResult agrees(const std::function<Tensors(bool compiled)>& program) {
   return same_bytes(program(true), program(false));
 }
@@ -142,7 +143,7 @@ TEST(CompiledGradients, ServeSeveralOptimizers) {
     nn::Adam adam({a}, 0.1);
     nn::SGD sgd({b}, 0.1, nn::SGDOptions{.momentum = 0.9});
     Twin step(compiled, [&](const Tensor& x) {
-      for (int turn = 0; turn < 2; ++turn) {  // the same optimiser twice in a step
+      for (int turn = 0; turn < 2; ++turn) {  // steps the same optimiser twice in a step
         adam.zero_grad();
         sgd.zero_grad();
         sum(tanh(a * x) * b).backward();

@@ -10,7 +10,7 @@ class CallLists : public SimDevice {
   uint64_t runs() const { return sim->runs(handle(), 0); }
 };
 
-// A chain that no fusion takes as one, for the matrix product.
+// A chain of calls that does not become one fusion, because of the matrix product.
 Tensor chain(const Tensor& x) { return exp(matmul(relu(x) * 2, x)) + 1; }
 
 TEST_F(CallLists, RunOnceForEachReplay) {
@@ -40,18 +40,18 @@ TEST_F(CallLists, FollowArgumentsResultsNumbersAndDraws) {
     Tensors results;
     for (int i = 0; i < 6; ++i) {
       if (i == 4) optimizer.set_rate(0.02);
-      results.push_back(step(randn({3, 3})));  // all are kept, so each has memory of its own
+      results.push_back(step(randn({3, 3})));  // all results are kept, so each has its own memory
     }
     results.push_back(w.detach());
     return results;
   };
   const uint64_t before = lists();
   const Tensors replayed = run(true);
-  EXPECT_EQ(lists(), before + 4);  // the first two record: the optimiser has no state yet
+  EXPECT_EQ(lists(), before + 4);  // the first two calls record: the optimiser has no state yet
   EXPECT_TRUE(same_bytes(replayed, run(false)));
 }
 
-// The numbers of the failure are those of one call, and what it did not reach is right in the next run.
+// The failure names the number of a single call, and the next run is right.
 TEST_F(CallLists, FailAtTheCallThatFails) {
   auto step = compile(chain);
   const Tensor x = randn({3, 3}), wanted = chain(x);
@@ -111,7 +111,7 @@ TEST_F(CallLists, ThatAreRefusedHaveDoneNothing) {
   EXPECT_TRUE(same_bytes(run(true), run(false)));
 }
 
-// Other streams wait for the call that writes, not for the one that took the list's first number.
+// Other streams wait for the call that writes, not for the call with the list's first number.
 TEST_F(CallLists, AreWaitedForByCopies) {
   sim->set_latency(handle(), 200);
   auto step = compile(chain);

@@ -1,4 +1,4 @@
-// The memory of compiled steps beside that of eager ones.
+// Compares the memory of compiled steps with the memory of eager steps.
 #include <tests/capture/twins.hpp>
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct Chain {
     for (const Tensor& each : weights) x = tanh(matmul(x, each));
     return mean(x * x);
   }
-  // Replaces the gradients by those of the loss.
+  // Replaces the gradients by the gradients of the loss.
   void differentiate(const Tensor& x) const {
     for (Tensor each : weights) each.clear_grad();
     loss(x).backward();
@@ -28,8 +28,8 @@ struct Chain {
   Tensors weights;
 };
 
-// A step that releases activations as it makes gradients. Where fusions are compiled in the background, its plan holds once
-// they are.
+// Returns the peak of a step that releases activations while it computes gradients. Where fusions are compiled in the
+// background, waits until the peak is at most `enough`: only then does the step use its plan of memory.
 uint64_t peak_of_training(int64_t rows, bool compiled, bool fusions, uint64_t enough) {
   const Chain chain;
   nn::SGD optimizer(chain.weights, 0.01);
@@ -52,7 +52,8 @@ uint64_t peak_of_training(int64_t rows, bool compiled, bool fusions, uint64_t en
   return device.memory().peak;
 }
 
-// Small blocks count by the chunks that they are cut from, so a first run makes those of both.
+// Small blocks are cut from chunks, and the whole chunks count. A first run makes the chunks, so that both later runs find
+// them.
 void expect_no_higher_peak(int64_t rows, bool fusions) {
   peak_of_training(rows, true, fusions, UINT64_MAX);
   const uint64_t eager = peak_of_training(rows, false, fusions, UINT64_MAX);
@@ -60,10 +61,10 @@ void expect_no_higher_peak(int64_t rows, bool fusions) {
 }
 
 TEST(CompiledMemory, IsNoMoreThanOfEagerSteps) { expect_no_higher_peak(32, true); }
-// An activation has the size of two gradients, so that it needs the room of both.
+// An activation has the size of two gradients, so that it needs the memory of both.
 TEST(CompiledMemory, LiesInTheRoomOfSeveralGradients) { expect_no_higher_peak(128, false); }
 
-// Gradients lie one behind the other; to hold one of them does not keep the others.
+// Gradients are adjacent in memory. Holding one of them does not keep the others alive.
 TEST(CompiledMemory, OfOneGradientMayBeHeld) {
   constexpr int kSteps = 400;
   const auto run = [](bool compiled) {
@@ -84,7 +85,7 @@ TEST(CompiledMemory, OfOneGradientMayBeHeld) {
   EXPECT_TRUE(same_bytes(run(true), run(false)));
 }
 
-// A new recording asks the device for a row of its own, but not each one of them.
+// Not every new recording allocates memory for the gradients from the device.
 TEST(CompiledMemory, OfOneGradientMayBeHeldForEachRecording) {
   constexpr int kRecordings = 300;
   const Chain chain;
@@ -102,7 +103,7 @@ TEST(CompiledMemory, OfOneGradientMayBeHeldForEachRecording) {
   EXPECT_LE(after.reserved - before.reserved, after.active - before.active + (4 << 20));
 }
 
-// Where gradients lie apart, other memory takes no more than it needs.
+// Where gradients are not adjacent in memory, other tensors take no more memory than they need.
 TEST(CompiledMemory, OfHeldGradientsIsThatOfEagerSteps) {
   const auto peak = [](bool compiled) {
     const Chain chain;
@@ -119,7 +120,7 @@ TEST(CompiledMemory, OfHeldGradientsIsThatOfEagerSteps) {
   EXPECT_LE(peak(true), peak(false) + kBytes);
 }
 
-// The memory of all gradients is one piece when they are cleared together, before the step.
+// All gradients are cleared before the step, so that their memory is one free piece.
 TEST(CompiledMemory, DoesNotGrow) {
   const Chain chain;
   Twin step(true, [&](const Tensor& x) { chain.loss(x).backward(); });

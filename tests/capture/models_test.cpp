@@ -1,4 +1,4 @@
-// Models whose training steps are compiled: they learn as eager ones do, bit by bit, in no more memory.
+// Compiled training steps of models give the same bits as eager training steps.
 #include <tests/capture/twins.hpp>
 
 #include <cstdlib>
@@ -55,7 +55,7 @@ Task sentences() {
           [] { return std::pair(randint(kWords, {4, kLength}), randint(kWords, {4 * kLength})); }};
 }
 
-// The losses and what the model then is.
+// Returns the losses and the final state of the model.
 Tensors train(const Task& task, bool compiled, int steps) {
   manual_seed(1);
   const std::shared_ptr<nn::Module> model = task.model();
@@ -78,7 +78,7 @@ Tensors train(const Task& task, bool compiled, int steps) {
   return all;
 }
 
-// A GPU adds gradients of equal words in any order, unless the program forbids that.
+// A GPU adds the gradients of equal words in undefined order, unless the program sets deterministic mode.
 TEST(CompiledModels, LearnWithTheSameBits) {
   struct Deterministic {
     Deterministic() { set_deterministic(true); }

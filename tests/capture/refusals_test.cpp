@@ -1,4 +1,4 @@
-// What a replay cannot do: it is refused, or the function is called.
+// Steps that a replay does not support: they are refused, or the function runs instead.
 #include <tests/capture/twins.hpp>
 
 #include <stdexcept>

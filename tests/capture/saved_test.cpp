@@ -1,4 +1,4 @@
-// Compiled functions in files.
+// Compiled functions that are saved to files.
 #include <plugrad/io/file.hpp>
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/io/saved_model.hpp>
@@ -14,12 +14,12 @@ namespace plugrad::test {
 namespace {
 using Function = std::function<Tensors(const Tensors&)>;
 
-// The same tests run on other devices at the same time.
+// The name contains the process, because the same tests run on other devices at the same time.
 std::string scratch(const std::string& name) {
   return ::testing::TempDir() + "plugrad-saved-" + std::to_string(getpid()) + "-" + name;
 }
 
-// Saves f recorded on x, loads it on the same device, and compares what both return, also for other elements.
+// Saves f recorded on x, loads it on the same device, and compares the results of both, also for other elements.
 void expect_same(const std::string& name, const Function& f, const Tensors& x, const Tensors& other) {
   const NoGrad unrecorded;
   CompiledStep step({.name = name});
@@ -96,7 +96,7 @@ TEST(Saved, RunsModels) {
   expect_model<Block>("block", {3, 7, 8});
 }
 
-// A device that lacks ops composes them.
+// If the other device lacks ops, the core composes them of other ops.
 TEST(Saved, RunsOnAnotherDevice) {
   manual_seed(2);
   const std::string path = scratch("moved");
@@ -153,7 +153,7 @@ class Damaged : public ::testing::Test {
     tensors_ = io::read_safetensors(path_).tensors;
   }
   void TearDown() override { std::filesystem::remove(path_); }
-  // Loads the file after a change of its text.
+  // Changes the text of the file, and expects that loading it fails for this reason.
   void expect(const std::string& why, const std::string& from, const std::string& to) {
     std::string text = text_;
     const size_t at = text.find(from);

@@ -1,4 +1,4 @@
-// Compiled steps and optimisers on the device of sim, whose hazards are failures.
+// A fixture for compiled steps and optimisers on the device of sim. Hazards that sim reports are failures.
 #pragma once
 #include <tests/capture/twins.hpp>
 

@@ -1,4 +1,4 @@
-// What a step depends on besides its arguments: generators, versions, tensors that change, modes.
+// State on which a step depends besides its arguments: generators, versions, tensors that change, modes.
 #include <tests/capture/twins.hpp>
 
 namespace plugrad::test {

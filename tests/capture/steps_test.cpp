@@ -1,4 +1,4 @@
-// Random steps: views, parts, writes in place, gradients, updates. A replay has eager's bits in all of them.
+// Random steps of views, parts, writes in place, gradients, updates. Replays give the same bits as eager ops.
 #include <tests/capture/twins.hpp>
 
 #include <cstdlib>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kCalls = 5, kLength = 20;
 
-// What a step works on.
+// The tensors that a step uses.
 struct World {
   World(uint64_t seed, int64_t rows, int64_t columns) {
     manual_seed(seed);
@@ -25,10 +25,10 @@ struct World {
     return tensors;
   }
   Tensors state;   // written in place
-  Tensors leaves;  // want gradients
+  Tensors leaves;  // require gradients
 };
 
-// A step whose ops a seed chooses. What it does never depends on the elements of a tensor.
+// A step whose ops a seed chooses. The choice of ops never depends on the elements of a tensor.
 class RandomStep {
  public:
   RandomStep(World& world, uint64_t seed, int length) : world_(world), seed_(seed), length_(length) {}
@@ -109,7 +109,7 @@ class RandomStep {
     part.copy_(part * 0.5 + 0.1);
   }
 
-  // Adds up some of what it made, and changes the leaves by their gradients.
+  // Computes a loss of some of the tensors that the step made, and changes the leaves by their gradients.
   Tensors differentiate() {
     Tensor loss;
     for (size_t i = given_; i < pool_.size(); ++i) {
@@ -139,9 +139,9 @@ class RandomStep {
   size_t given_ = 0;
 };
 
-// All that several calls of a step leave behind.
+// Returns the results of several calls of a step and the tensors that it wrote.
 Tensors run(bool compiled, uint64_t seed, size_t* replayed) {
-  const bool is_large = seed % 50 == 11;  // gradients have room for other memory
+  const bool is_large = seed % 50 == 11;  // gradients are large enough for other tensors to reuse their memory
   const int64_t rows = is_large ? 400 : seed % 3 ? 37 : 300, columns = is_large ? 64 : seed % 2 ? 16 : 5;
   World world(seed, rows, columns);
   Twin step(compiled, RandomStep(world, seed, kLength));

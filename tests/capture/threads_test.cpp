@@ -1,4 +1,4 @@
-// Compiled steps, threads and memory.
+// Compiled steps on several threads, and constant memory.
 #include <tests/capture/twins.hpp>
 
 #include <atomic>

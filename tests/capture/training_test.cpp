@@ -1,4 +1,4 @@
-// Compiled training steps do what eager ones do, bit by bit.
+// Compiled training steps give the same bits as eager training steps.
 #include <tests/capture/twins.hpp>
 
 #include <memory>
@@ -8,7 +8,7 @@ namespace {
 
 using Optimizers = std::function<std::unique_ptr<nn::Optimizer>(const Tensors&)>;
 
-// The losses and the parameters after some steps, of a program that changes the learning rate on its way.
+// Returns the losses and the final parameters of a training that changes the learning rate between steps.
 
 Tensors train(bool compiled, const Optimizers& make, size_t* replayed = nullptr) {
   Net net(1);
@@ -82,7 +82,7 @@ TEST(Compile, AccumulatesGradients) {
       if (outside && i % 3 == 2) w.clear_grad();
       if (outside && i == 4) w.set_grad(f32({9, 9, 9}));
       step(f32({1.0 * i, 1, 2}));
-      all.push_back(w.grad());  // kept, so that the next must lie elsewhere
+      all.push_back(w.grad());  // held, so that the next gradient needs other memory
     }
     return all;
   };

@@ -1,4 +1,4 @@
-// Programs that run twice, from the same state: by eager ops and by a compiled step.
+// Programs that run twice from the same state: by eager ops and by a compiled step.
 #pragma once
 #include <tests/core/expect.hpp>
 
@@ -14,16 +14,16 @@ using Tensors = std::vector<Tensor>;
 
 // The bytes of a tensor's elements.
 std::vector<std::byte> bytes(const Tensor& x);
-// Whether both lists have the same tensors, bit by bit; NaN equals the same NaN.
+// Succeeds if both lists have the same tensors, bit by bit; a NaN equals only a NaN with the same bits.
 ::testing::AssertionResult same_bytes(const Tensors& actual, const Tensors& expected);
 
-// Tensors of f32, and one with one element.
+// Tensors of f32: with these values, and with one element.
 Tensor f32(const std::vector<double>& values);
 Tensor one(int value);
 // 0, 1, 2, 0, 1, ...
 Tensor labels(int64_t n);
 
-// Collects what is logged, for its lifetime.
+// Collects the lines of the log during its lifetime.
 struct Warnings {
   Warnings() {
     set_log_sink([this](LogLevel, std::string_view text) { lines.emplace_back(text); });

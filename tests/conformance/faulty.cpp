@@ -1,4 +1,5 @@
-// A small backend with one planted bug, which the environment variable PLUGRAD_BUG names. Without that variable it has none.
+// A small backend with one planted bug, which the environment variable PLUGRAD_BUG names; without the variable it has no
+// bug.
 #include <plugrad/sdk/transcription.h>
 #include <plugrad/sdk/backend.hpp>
 
@@ -301,7 +302,7 @@ plugrad_status careless_open(const plugrad_host* host, uint32_t, const plugrad_o
   return open_device<Faulty>(host, 0, options, device, info);
 }
 
-// A transcription of the contract by another language's compiler, with two fields of equal size in the wrong order.
+// A transcription of the contract, as a compiler of another language makes it, with two fields of equal size exchanged.
 const void* transcribed(const char* name) {
   static plugrad_transcribed fields[] = {
 #define PLUGRAD_FIELD(type, field) {#type "." #field, offsetof(plugrad_##type, field), sizeof(plugrad_##type::field)},

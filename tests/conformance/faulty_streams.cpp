@@ -1,4 +1,4 @@
-// The plugin sim with one planted bug in its extensions for native streams and for lists, which PLUGRAD_BUG names.
+// The plugin sim with one planted bug in its extensions for native streams and for lists. PLUGRAD_BUG names the bug.
 #include <plugrad/sdk/list.h>
 #include <plugrad/sdk/native.h>
 #include <plugrad/sim.hpp>
@@ -22,7 +22,7 @@ plugrad_status one_handle(plugrad_stream*, void** native) {
   return PLUGRAD_OK;
 }
 
-// These pass on the stream's own handle: they use up the number but order nothing.
+// These functions pass the stream's own handle: they use the number, but order no work.
 plugrad_status unordered_wait(plugrad_stream* stream, uint64_t number, void*) {
   void* own = nullptr;
   sound().handle(stream, &own);
@@ -59,7 +59,7 @@ const plugrad_lists& sound_lists() {
   return table;
 }
 
-// Runs for ever what it was made of.
+// Every run of the list repeats the operands with which it was made.
 plugrad_status frozen(plugrad_stream* stream, const plugrad_list_call* calls, uint32_t count, uint32_t flags,
                       plugrad_list** made) {
   static std::deque<plugrad_view> views;

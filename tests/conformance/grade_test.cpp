@@ -1,4 +1,4 @@
-// The levels of a plugin: computed from results, and as plugrad-conform prints them.
+// The levels of a plugin: computed from results, and printed by plugrad-conform.
 #include <sdk/conformance/grade.hpp>
 #include <sdk/conformance/session.hpp>
 #include <tests/conformance/program.hpp>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 Found passed(const std::string& name) { return {name, {1, 0, 0, {}, {}, {}}, false}; }
 Found failed(const std::string& name) { return {name, {1, 1, 0, {"why"}, {}, {}}, false}; }
 
-// A run in which all is well, training included.
+// A run without failures, training included.
 Summary sound() {
   Summary summary;
   for (const Case& each : all_cases()) summary.found.push_back(passed(each.name));
@@ -159,7 +159,7 @@ TEST(Perf, TimesTheKernelsThatThePluginHas) {
   const Said said = run_program({PLUGRAD_CONFORM, "--perf", PLUGRAD_LACKS});
   EXPECT_EQ(said.status, 0) << said.text;
   std::istringstream lines(said.text);
-  std::map<std::string, std::pair<double, double>> times;  // of a small call and of a large one
+  std::map<std::string, std::pair<double, double>> times;  // times of a small call and of a large call
   std::string line, op;
   std::getline(lines, line);
   while (std::getline(lines, line)) {

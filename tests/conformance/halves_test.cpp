@@ -1,4 +1,4 @@
-// The largest wrong results of halves that pass: beyond what the accumulator may be off by, in roundings of the result. A
+// The largest errors of results in halves that pass, beyond the bound of the accumulator, in roundings of the result. A
 // rounding is half a unit in the last place.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/session.hpp>
@@ -11,14 +11,14 @@
 namespace plugrad::conformance {
 namespace {
 
-// Ops of which a part may be rounded to a half as well. Their bounds have tests of their own below.
+// Ops whose parts may also be rounded to a half. Other tests below check their bounds.
 bool rounds_parts(uint32_t opcode) {
   constexpr uint32_t kOpcodes[] = {PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_SCATTER_SUM, PLUGRAD_OP_ATTENTION,
                                    PLUGRAD_OP_ATTENTION_BACKWARD};
   return std::ranges::count(kOpcodes, opcode) > 0;
 }
 
-// Ops whose results in halves ops.md defines, a result in the same dtype as the inputs.
+// Ops whose results in halves ops.md defines, and whose results have the same dtype as the inputs.
 bool computes_halves(const OpInfo& op, uint8_t dtype) {
   return op.is_for(dtype) && op.opcode != PLUGRAD_OP_CAST && op.opcode != PLUGRAD_OP_UNIFORM &&
          op.opcode != PLUGRAD_OP_NORMAL;
@@ -40,7 +40,7 @@ Problem in_f32(Problem problem) {
 
 class Halves : public testing::TestWithParam<uint8_t> {
  protected:
-  // Calls visit(expected half, expected f32, what the output held) for the finite elements of each problem of an op.
+  // Calls visit(expected half, expected f32, earlier value of the output) for the finite elements of each problem of an op.
   template <class Visit> void for_each_element(uint32_t opcode, uint32_t flags, Visit visit) {
     const Question half = question_for(opcode, GetParam(), flags), wide = question_for(opcode, PLUGRAD_F32, flags);
     const OpRow& row = row_of(opcode);
@@ -59,14 +59,15 @@ class Halves : public testing::TestWithParam<uint8_t> {
       }
     }
   }
-  // The fewest whole roundings beyond the accumulator's bound that no element of the op passes with. It looks at ten.
+  // Returns the smallest number of roundings, at most ten, such that no element passes with an error of the accumulator's
+  // bound plus that many roundings.
   int refused_beyond(uint32_t opcode, uint32_t flags) {
     int most = 0, seen = 0;
     for_each_element(opcode, flags, [&](const Expected& half, const Expected& computed, long double held) {
       ++seen;
       const long double size = std::fabs(computed.value) + held + computed.bound;
       const long double rounding = ulp_bound(GetParam(), size, 0.5L);
-      // What denormal numbers of f32 may be off by besides.
+      // The additional error of denormal numbers of f32.
       const long double underflow = 8 * limits_of(PLUGRAD_F32).smallest_denormal;
       const auto passes = [&](int roundings) {
         const long double off = computed.bound + (roundings + 0.001L) * rounding + underflow;
@@ -86,7 +87,7 @@ TEST_P(Halves, NoResultIsOffByMoreThanOneRounding) {
   }
 }
 
-// The result is rounded and then the sum, one of them to the next power of 2.
+// First the result is rounded, then the sum; one of the two may round to the next power of 2.
 TEST_P(Halves, NoSumWithTheOutputIsOffByMoreThanThreeRoundings) {
   for (const OpInfo& op : kOps) {
     const bool accumulates = op.outputs == 1 && !op.is_in_out(0);

@@ -1,4 +1,4 @@
-// plugrad-conform as its users see it: its messages about faulty plugins and about files that are not plugins.
+// The output of plugrad-conform: its messages about faulty plugins and about files that are not plugins.
 #include <sdk/conformance/sanitizer.hpp>
 #include <tests/conformance/program.hpp>
 
@@ -43,7 +43,7 @@ void expect_refused(const std::vector<std::string>& arguments, const std::string
 
 struct Planted {
   const char* bug;
-  const char* only;  // the case that finds it, so that the others need not run
+  const char* only;  // the case that finds the bug, so that other cases need not run
   const char* line;
 };
 
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"bad_name", "contract.name", "the name 'Faulty One' does not match"}),
     [](const auto& row) { return std::string(row.param.bug); });
 
-// --- What the process that runs a plugin must survive.
+// --- Harm that the process that runs a plugin must survive.
 
 struct Harm {
   const char* what;  // PLUGRAD_HOSTILE

@@ -1,4 +1,4 @@
-// Tests the conformance suite's own references against published or exact values.
+// Compares the conformance suite's own references with published or exact values.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/philox.hpp>
 #include <sdk/conformance/session.hpp>
@@ -109,12 +109,12 @@ std::vector<Expected> solved(uint32_t opcode, std::vector<uint8_t> dtypes, std::
   return expectations(row_of(opcode), question, problem)[0].elements;
 }
 
-// An array without values is full of NaN, which makes every result right.
+// An array without values is full of NaN, with which every result passes.
 TEST(References, EveryInputOfEveryProblemHasValues) {
   for (const OpInfo& op : kOps) {
     if (!op.is_for(PLUGRAD_F32)) continue;
     const Question question = question_for(op.opcode, PLUGRAD_F32);
-    if (op.operands[op.outputs] == 'D') continue;  // a cast's source has any dtype
+    if (op.operands[op.outputs] == 'D') continue;  // the source of a cast has any dtype
     Random random(1);
     for (const Problem& problem : row_of(op.opcode).problems(question, random))
       for (const Array& input : problem.inputs) {
@@ -176,7 +176,7 @@ TEST(References, ArgsortIsStableAndPutsNaNLast) {
   EXPECT_EQ(indices(1), (std::vector<int64_t>{1, 5, 0, 6, 2, 4, 3}));
 }
 
-// The operands of a problem with these values, outputs first.
+// A problem with these operands, outputs first.
 using Values = std::pair<Shape, std::vector<long double>>;
 Problem problem_of(const std::vector<Array>& outputs, const std::vector<Values>& inputs) {
   Problem problem;

@@ -1,4 +1,4 @@
-// PLUGRAD_SHADOW, and plugrad-conform --replay of the cases that it leaves behind.
+// PLUGRAD_SHADOW, and plugrad-conform --replay of the cases that it writes.
 #include <tests/conformance/program.hpp>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A directory of its own, in which programs run.
+// Runs programs in a separate directory.
 class Shadow : public testing::Test {
  protected:
   void SetUp() override {
@@ -49,7 +49,7 @@ class Diverges : public Shadow, public testing::WithParamInterface<Divergence> {
 
 TEST_P(Diverges, IsNamedAndLeavesACaseThatFailsAlone) {
   const Divergence& d = GetParam();
-  EXPECT_EQ(run(d.op, d.bug, "").status, 0);  // nobody notices without the shadow
+  EXPECT_EQ(run(d.op, d.bug, "").status, 0);  // without the shadow there is no error
   const Said said = run(d.op, d.bug, "reference");
   EXPECT_EQ(said.status, 1);
   EXPECT_TRUE(contains(said.text, d.error)) << said.text;

@@ -1,4 +1,4 @@
-// A plugin with the kernels of tier 0 and no other: it proves that they suffice for training.
+// A plugin with only the kernels of tier 0: it shows that they suffice for training.
 #include <plugrad/sdk/loop_rows.hpp>
 
 #include <algorithm>

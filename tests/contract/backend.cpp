@@ -1,4 +1,4 @@
-// Uses the C++ headers as an author does: overrides every virtual function and makes each kind of row.
+// Uses the C++ headers as a plugin author would: overrides every virtual function and makes each kind of row.
 #include <plugrad/sdk/list.hpp>
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/rows.hpp>

@@ -1,4 +1,4 @@
-// BFloat16 rounds once, to the nearest and ties to even, whatever it is made from.
+// BFloat16 rounds once, to the nearest value and ties to even, from every source type.
 #include <plugrad/sdk/halves.hpp>
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ BFloat16 of_bits(uint16_t bits) {
   return x;
 }
 
-// The nearest finite bfloat16 of a number whose size is below the largest one, by comparing the two beside it exactly.
+// The nearest finite bfloat16 of a number whose magnitude is below the largest bfloat16, by exact comparison of the two
+// adjacent values.
 uint16_t nearest(long double x) {
   uint16_t low = 0, high = 0x7f7f;
   const long double size = std::fabs(x);
@@ -41,7 +42,7 @@ TEST(BFloat16, EveryValueComesBackFromItsF32) {
 TEST(BFloat16, DoublesAreRoundedOnce) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 200000; ++i) {
-    // Near a tie between two bfloat16, where rounding to f32 first goes astray.
+    // Numbers near a tie between two bfloat16, for which an earlier rounding to f32 gives wrong results.
     const float start = of_bits(static_cast<uint16_t>(random() % 0x7f00));
     const float next = std::nextafter(start, std::numeric_limits<float>::max());
     const float above = of_bits(static_cast<uint16_t>(BFloat16(start).bits + 1));
@@ -57,7 +58,7 @@ TEST(BFloat16, IntegersAreRoundedOnce) {
     const auto wide = static_cast<int64_t>(random() >> (random() % 64));
     for (const int64_t x : {wide, -wide}) EXPECT_EQ(BFloat16(x).bits, nearest(static_cast<long double>(x))) << x;
   }
-  // Half a unit and a little more: a first rounding to double would make it a tie.
+  // Slightly more than half a unit: a first rounding to double would make it a tie.
   EXPECT_EQ(BFloat16((int64_t{0x101} << 54) + 1).bits, nearest(0x101p54L + 1));
   EXPECT_EQ(BFloat16(std::numeric_limits<int64_t>::min()).bits, nearest(-0x1p63L));
   EXPECT_EQ(static_cast<float>(BFloat16(true)), 1.0f);

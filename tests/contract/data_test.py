@@ -1,4 +1,4 @@
-"""Tests the contract as data: the files are what the headers say, complete, and right by other means.
+"""Tests the contract as data: the files match the headers, are complete, and agree with independent computations.
 
 data_test.py PROGRAM SOURCE, where PROGRAM is plugrad-abi-data. Uses cargo if it is installed.
 """
@@ -21,7 +21,7 @@ def fnv(text_bytes, h):
 
 
 def philox(counter, key, data):
-    """Philox 4x32, from the constants of the data."""
+    """Philox 4x32 with the constants of the data."""
     m0, m1 = (int(m, 16) for m in data["multipliers"])
     w0, w1 = (int(w, 16) for w in data["key_increments"])
     (a, b, c, d), (k0, k1) = counter, key

@@ -1,4 +1,4 @@
-// plugrad/sdk/extent.hpp beside a comparison of all pairs.
+// Compares the results of plugrad/sdk/extent.hpp with a comparison of all pairs.
 #include <plugrad/sdk/extent.hpp>
 
 #include <gtest/gtest.h>

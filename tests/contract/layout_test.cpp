@@ -1,5 +1,5 @@
-// Tests that the layout hash covers every field of abi.h: if a field is renamed or swapped with the next one in a copy of
-// the headers, the copy does not compile, and the compiler's message says why.
+// Tests that the layout hash covers every field of abi.h: if a field is renamed or exchanged with the next field in a copy
+// of the headers, the copy does not compile, and the compiler's message states the reason.
 #include <tests/conformance/program.hpp>
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Field {
   std::string type, name;  // plugrad_<type>::<name>
 };
 
-// Returns the body of a struct in the text of abi.h, from its opening brace to the closing one.
+// Returns the position of a struct's body in the text of abi.h, from its opening brace to its closing brace.
 std::pair<size_t, size_t> body_of(const std::string& abi, const std::string& type) {
   const size_t begin = abi.find("typedef struct plugrad_" + type + " {");
   const size_t end = abi.find("\n} plugrad_" + type + ";", begin);
@@ -37,7 +37,7 @@ std::pair<size_t, size_t> body_of(const std::string& abi, const std::string& typ
   return {begin, end};
 }
 
-// Returns the names that a struct's body declares, in order.
+// Returns the names of the fields that a struct's body declares, in order.
 std::vector<std::string> declared(std::string body) {
   body = std::regex_replace(body.substr(body.find('{') + 1), std::regex("//[^\n]*"), "");
   std::vector<std::string> names;
@@ -67,7 +67,7 @@ std::vector<Field> fields_of(const std::string& abi) {
   return fields;
 }
 
-// Replaces the name `was` by `now` where one struct declares that field.
+// Replaces the name `was` by `now` in the declaration of that field in one struct.
 std::string renamed(const std::string& abi, const std::string& type, const std::string& was, const std::string& now) {
   const auto [from, to] = body_of(abi, type);
   // Comments may name fields too.

@@ -1,4 +1,4 @@
-// Activation functions against formulas of one number, and their gradients at kinks.
+// Compares activation functions with formulas of one number, and checks their gradients at kinks.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -47,7 +47,7 @@ TEST(Activations, EqualTheirFormulas) {
   }
 }
 
-// Relative accuracy, where 1 + e^x and e^x - 1 are rounded.
+// Relative accuracy where 1 + e^x and e^x - 1 lose digits.
 TEST(Activations, AreAccurateNearZeroAndFarAway) {
   for (double x : {-80.0, -40.0, -17.0, -1e-3, -1e-7, -1e-12}) {
     const double single = static_cast<float>(x);

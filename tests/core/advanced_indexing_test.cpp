@@ -1,4 +1,4 @@
-// x[key] and x[key] = value, compared with what NumPy and PyTorch choose, for every kind of key and layout.
+// x[key] and x[key] = value for every kind of key and layout. The expected elements are those of NumPy and PyTorch.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -9,7 +9,7 @@ using Key = std::vector<Index>;
 
 Tensor bools(const std::vector<bool>& values, const Shape& shape) { return Tensor::from(values, shape); }
 
-// A key for a tensor (2, 3, 4), the shape of what it chooses, and the row-major positions of that.
+// A key for a tensor (2, 3, 4), the shape of the chosen part, and the row-major positions of its elements.
 struct Row {
   const char* name;
   Key (*key)();
@@ -74,7 +74,7 @@ const Row kRows[] = {
 };
 const Shape kShape = {2, 3, 4};
 
-// The same elements in each layout.
+// A layout in which a tensor stores the same elements.
 struct Layout {
   const char* name;
   Tensor (*arranged)(const Tensor& x);
@@ -113,7 +113,7 @@ TEST(AdvancedIndexing, OfEveryDtype) {
 
 // --- Writing.
 
-// What x[chosen] = value gives for x = 0, 1, 2, ...; the last write to an element counts.
+// The elements after x[chosen] = values for x = 0, 1, 2, ...; the last write to an element counts.
 std::vector<double> written(const Row& row, const std::vector<double>& values, bool accumulate) {
   std::vector<double> all = elements(counting(kShape));
   for (size_t i = 0; i < row.chosen.size(); ++i) {

@@ -1,4 +1,4 @@
-// Which op made the first NaN.
+// Reports of the op that made the first NaN.
 #include <tests/core/gradient_rows.hpp>
 
 #include <limits>
@@ -31,7 +31,7 @@ TEST(Anomaly, NamesTheOpThatMadeTheFirstNaN) {
   const Tensor x = leaf({-1, 4}), w = f64({1, 2, 3}, {3, 1});
   EXPECT_TRUE(throws(Code::invalid, {"[detect_anomaly] sqrt made NaN", "operands (2,)", "forward"}, [&] { sqrt(x) * w; }));
   EXPECT_TRUE(throws(Code::invalid, {"/ made NaN", "operands (2,), (2,)"}, [&] { (x - x) / (x - x); }));
-  EXPECT_EQ(thrown([&] { leaf({kNaN}) * 2; }).message, "");  // the NaN was there before
+  EXPECT_EQ(thrown([&] { leaf({kNaN}) * 2; }).message, "");  // the operand is NaN already
 }
 
 TEST(Anomaly, SeedsHooksAndSumsThatAreNaN) {
@@ -78,7 +78,7 @@ TEST(Anomaly, UserFunctionsAreNamed) {
   EXPECT_TRUE(throws(Code::invalid, {"gradient of odd"}, [&] { y.backward(); }));
 }
 
-// No op has NaN on the way to a result without NaN, in either direction.
+// If the result of an op has no NaN, its intermediate results have no NaN either, forward and backward.
 class AnomalyOfOps : public ::testing::TestWithParam<GradientRow> {
  protected:
   void SetUp() override {

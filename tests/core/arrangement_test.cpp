@@ -1,4 +1,4 @@
-// Functions that rearrange elements, against index arithmetic.
+// Compares functions that rearrange elements with index arithmetic.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {

@@ -1,4 +1,4 @@
-// Attention and rotary embeddings against plain loops.
+// Compares attention and rotary embeddings with plain loops.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -13,7 +13,7 @@ double at(const Values& x, int64_t row, int64_t column, int64_t columns) {
   return x[static_cast<size_t>(row * columns + column)];
 }
 
-// One head: q (l, e), k (s, e), v (s, v); added holds what is added to the scores.
+// One head: q (l, e), k (s, e), v (s, v); `added` is added to the scores.
 Values attended(const Values& q, const Values& k, const Values& v, const Values& added, double scale) {
   Values out;
   for (int64_t i = 0; i < kL; ++i) {
@@ -70,7 +70,7 @@ TEST(Attention, HeadsBroadcastOrAreShared) {
   EXPECT_TRUE(close(scaled_dot_product_attention(zeros({0, 2, 3}), zeros({0, 4, 3}), zeros({0, 4, 5})), {0, 2, 5}, {}));
 }
 
-// By ops of their own, for operands whose heads are equal in number.
+// Attention composed of other ops, for operands with the same number of heads.
 Tensor composed(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   return matmul(softmax(mul(matmul(query, transpose(key)), 0.25) + mask, -1), value);
 }
@@ -78,7 +78,7 @@ Tensor lower_triangle(int64_t l, int64_t s) {
   return where(tril(ones({l, s}, DType::boolean)), 0, full({}, -kInf, DType::f64));
 }
 
-// Longer than the blocks of any kernel, with and without groups of heads, a mask and the triangle.
+// Rows longer than the blocks of any kernel, with groups of heads, with a mask and with the causal triangle.
 TEST(Attention, LongRowsAndTheirGradientsEqualThoseOfPlainOps) {
   const auto leaf = [](const Shape& shape, double low) {
     return of(DType::f64, spread(shape.count(), low, 1), shape).requires_grad_();
@@ -97,7 +97,7 @@ TEST(Attention, LongRowsAndTheirGradientsEqualThoseOfPlainOps) {
   }
 }
 
-// Heads that were split off rows are joined again without a copy, and so are their gradients.
+// The results of heads that are views of rows can be joined without a copy.
 TEST(Attention, ResultsLieInTheOrderOfTheQuery) {
   const Tensor rows = of(DType::f32, spread(2 * 5 * 12, -1, 1), {2, 5, 12}).requires_grad_();
   const Tensor heads = transpose(unflatten(rows, -1, {3, 4}), 1, 2);
@@ -106,12 +106,12 @@ TEST(Attention, ResultsLieInTheOrderOfTheQuery) {
   const Tensor expected = scaled_dot_product_attention(dense, dense, dense);
   EXPECT_EQ(out.shape(), (Shape{2, 3, 5, 4}));
   EXPECT_EQ(elements(out), elements(expected));
-  if (out.device().counters().decompositions) return;  // not a device with a kernel of its own
+  if (out.device().counters().decompositions) return;  // a device without its own kernel
   EXPECT_TRUE(transpose(out, 1, 2).is_contiguous());
   EXPECT_TRUE(expected.is_contiguous());
 }
 
-// One new query beside the filled part of a buffer of keys, as in the decoding of text.
+// One new query and the filled part of a buffer of keys, as in text generation.
 TEST(Attention, AQueryReadsTheFilledPartOfABuffer) {
   const Tensor query = of(DType::f64, spread(6 * 4, -1, 1), {1, 6, 1, 4}), keys = counting({1, 2, 400, 4}) * 0.001;
   const Tensor filled = slice(keys, 2, 0, 333), dense = contiguous(filled);
@@ -142,7 +142,7 @@ TEST(Attention, GradientOfAQueryWithoutKeys) {
   EXPECT_TRUE(std::isfinite(gradient[2]) && gradient[2] != 0);
 }
 
-// NaN and +inf may lie in any of the blocks of keys that a kernel takes at a time.
+// A kernel takes the keys in blocks; NaN or +inf may be in any block.
 TEST(Attention, AScoreThatIsNoNumberMakesItsRowNaN) {
   const Tensor query = counting({4, 2}), key = counting({300, 2});
   std::vector<double> mask(4 * 300, 0);

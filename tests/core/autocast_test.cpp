@@ -1,4 +1,4 @@
-// The dtypes that ops compute in inside an Autocast, and the gradients of what they convert.
+// The dtypes in which ops compute inside an Autocast, and the gradients of converted operands.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 
@@ -9,7 +9,7 @@ Tensor f32(const Shape& shape) { return div(add(counting(shape, DType::f32), 1),
 
 struct Row {
   const char* name;
-  DType outside, inside;           // of the result, for f32 operands
+  DType outside, inside;           // the dtypes of the result, for f32 operands
   Tensor (*run)(const Tensor& x);  // (4, 4)
 };
 constexpr DType kF32 = DType::f32, kBf16 = DType::bf16;
@@ -63,7 +63,7 @@ TEST(Autocast, GivesGradientsTheirParametersDtype) {
     const Autocast mixed(DType::bf16);
     const Tensor y = linear(x, weight);
     EXPECT_EQ(y.dtype(), DType::bf16);
-    loss = mse_loss(y, zeros({3, 2}));  // of two dtypes: in f32
+    loss = mse_loss(y, zeros({3, 2}));  // operands of two dtypes: computes in f32
     EXPECT_EQ(loss.dtype(), DType::f32);
   }
   loss.backward();

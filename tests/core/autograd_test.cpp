@@ -238,7 +238,7 @@ TEST(Autograd, ThirdDerivative) {
   EXPECT_TRUE(close(y, {1}, {48}, 1e-14));
 }
 
-// Their gradients are constant where they exist: the second derivative is 0, not an error.
+// The gradients of these functions are constant where they exist: the second derivative is 0, not an error.
 TEST(Autograd, SecondDerivativesOfPiecewiseLinearFunctions) {
   const std::vector<Tensor (*)(const Tensor&)> functions = {
       [](const Tensor& x) { return relu(x); }, [](const Tensor& x) { return abs(x); },
@@ -281,7 +281,7 @@ TEST(Autograd, CreateGraphKeepsTheGraph) {
 
 // --- Failures.
 
-// A value that was changed in place stops the pass after it has summed up some leaves.
+// A value that was changed in place ends the pass after the gradients of some leaves have been summed.
 TEST(Autograd, AFailedBackwardChangesNoGradient) {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   Tensor changed = f64({5, 6});
@@ -297,7 +297,7 @@ TEST(Autograd, AFailedBackwardChangesNoGradient) {
   EXPECT_TRUE(close(x.grad(), {2}, {1, 1}));
   EXPECT_FALSE(w.grad().defined());
   EXPECT_FALSE(early.grad().defined());
-  sum(x * w).backward();  // and no leaf stays claimed
+  sum(x * w).backward();  // a failed pass leaves no leaf claimed
   EXPECT_TRUE(close(x.grad(), {2}, {4, 5}));
   EXPECT_TRUE(close(w.grad(), {2}, {1, 2}));
 }

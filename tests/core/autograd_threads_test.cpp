@@ -1,4 +1,4 @@
-// Passes on several threads.
+// Backward passes on several threads.
 #include <tests/core/expect.hpp>
 
 #include <atomic>
@@ -23,8 +23,8 @@ TEST(AutogradThreads, PassesThatShareLeavesLoseNothing) {
   EXPECT_TRUE(close(w.grad(), {2}, {800, 800}));
 }
 
-// A leaf's first gradient is stored, not added: two threads may both find none. Large leaves in the same pass, whose
-// gradients are copied, widen the window between the read and the store.
+// A leaf's first gradient is stored, not added: two threads may both find no gradient. Large leaves in the same pass, whose
+// gradients are copied, increase the time between the read and the store.
 TEST(AutogradThreads, TheFirstGradientsOfALeafMeet) {
   const Tensor large = zeros({200000});
   for (int round = 0; round < 40; ++round) {

@@ -1,4 +1,4 @@
-// Values that are computed again in the backward pass.
+// Checkpoints: values that are computed again in the backward pass.
 #include <tests/core/expect.hpp>
 
 #include <atomic>
@@ -119,7 +119,7 @@ TEST(Checkpoint, NestsAndRestoresOnlyWhatIsNeeded) {
     const Tensor x = leaf({0.5});
     const Tensors actual = gradients(x, checkpoint(f, x));
     EXPECT_EQ(outer, 2);
-    EXPECT_EQ(inner, 6);  // 2 in each of f's runs, and once more for each of them
+    EXPECT_EQ(inner, 6);  // 2 in each of the two runs of f, and 2 recomputations
     const auto plain = [&](const Tensor& in) {
       const Tensor y = exp(tanh(in) * w) * tanh(in), z = y * in;
       return exp(z * w) * z + y * y;
@@ -197,7 +197,7 @@ TEST(Checkpoint, HooksInsideTheFunctionRunOnce) {
   EXPECT_TRUE(close(x.grad(), {1}, {4 + 10 * 2 * 2 * 2}));
 }
 
-// What the second run leaves behind is a graph like any other.
+// A tensor that the second run stores has a graph like any other tensor.
 TEST(Checkpoint, TensorsThatTheSecondRunStoresHaveAGraph) {
   const Tensor x = leaf({2});
   Tensor hidden;
@@ -208,7 +208,7 @@ TEST(Checkpoint, TensorsThatTheSecondRunStoresHaveAGraph) {
   EXPECT_TRUE(close(x.grad(), {1}, {4}));
 }
 
-// --- What it notices.
+// --- Changes that a checkpoint detects.
 
 TEST(Checkpoint, ChangedTensorsAreNoticed) {
   Tensor x = leaf({1}), w = leaf({2}), b = leaf({3}), in = f64({5});

@@ -1,4 +1,4 @@
-// Limits of gradients.
+// Gradient clipping.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -6,7 +6,7 @@
 namespace plugrad::test {
 namespace {
 
-// Two leaves with the gradients (3, 0) and (-4), and one without.
+// Two leaves with the gradients (3, 0) and (-4), and a leaf without a gradient.
 std::vector<Tensor> parameters() {
   std::vector<Tensor> all = {f64({0, 0}).requires_grad_(), f64({0}).requires_grad_(), f64({0}).requires_grad_()};
   all[0].set_grad(f64({3, 0}));

@@ -1,5 +1,5 @@
-// What products and distances refuse, which dtypes they return, and their accuracy in halves. tests/torch compares their
-// results and gradients with PyTorch's.
+// Products and distances: refused operands, dtypes of results, and accuracy in halves. tests/torch compares results and
+// gradients with PyTorch's.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -75,7 +75,7 @@ TEST(Contractions, PromoteDtypes) {
   EXPECT_TRUE(close(kron(whole, of(DType::u8, {1, 2}, {2})), {2, 4}, {0, 0, 1, 2, 2, 4, 3, 6}));
 }
 
-// 1 + 2^-9 is not a bf16: each step in bf16 would lose it.
+// 1 + 2^-9 is not a bf16: each step in bf16 would lose the small term.
 TEST(Contractions, HalvesAreRoundedOnce) {
   const Tensor x = of(DType::bf16, {1, 1, 1, 1}, {4}), small = full({4}, 0x1p-9, DType::bf16);
   EXPECT_TRUE(close(addcmul(x, small, small, 0x1p16), {4}, {1.25, 1.25, 1.25, 1.25}));
@@ -85,7 +85,7 @@ TEST(Contractions, HalvesAreRoundedOnce) {
 }
 
 TEST(Contractions, TheOrderOfAChainCostsTheLeast) {
-  // (x y) z has 8 elements between, x (y z) 2: the sums wrap nowhere, and the results are equal.
+  // (x y) z has an intermediate result of 8 elements, x (y z) of 2 elements. All sums are exact, so the results are equal.
   const Tensor x = counting({2, 2}), y = counting({2, 4}), z = counting({4, 1});
   EXPECT_TRUE(close(multi_dot({x, y, z}), {2, 1}, elements(matmul(matmul(x, y), z))));
   EXPECT_EQ(multi_dot({counting({0, 2}), y, z}).shape(), (Shape{0, 1}));

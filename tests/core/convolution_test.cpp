@@ -1,4 +1,4 @@
-// Convolutions against plain loops over results and windows.
+// Compares convolutions with plain loops over results and windows.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {
@@ -103,7 +103,7 @@ TEST(Convolution, TransposedIsTheGradientOfX) {
   }
 }
 
-// Whole numbers, whose sums are exact in any order: several vectors of channels, lines shorter than a vector, steps, groups.
+// Integers, whose sums are exact in any order: several vectors of channels, lines shorter than a vector, steps, groups.
 const Row kManyChannels[] = {
     {"short lines", {5, 12, 7, 7}, {80, 12, 3, 3}, 1, 1, 1, 1},
     {"strided", {3, 32, 13, 13}, {32, 32, 3, 3}, 2, 1, 1, 1},

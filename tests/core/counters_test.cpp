@@ -121,7 +121,7 @@ TEST_F(Counters, TransfersAreCounted) {
   expect_equal();
 }
 
-// A kernel that returns UNSUPPORTED for a size is not counted; what the core runs instead is.
+// A call that a kernel refuses with UNSUPPORTED is not counted; the calls that the core makes instead are counted.
 TEST_F(Counters, RefusedCallsAreNotCounted) {
   const Tensor x = counting({2, 2}), y = transpose(x);
   sim->arm(sim->device(0), PLUGRAD_SIM_UNSUPPORTED, 1);

@@ -1,4 +1,4 @@
-// Derivatives of functions, and their comparison with differences.
+// Derivatives of functions, and the comparison of gradients with differences.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -94,9 +94,9 @@ TEST(Derivatives, ErrorsSayWhatWasWrong) {
       throws(Code::invalid, {"[vjp]", "undefined"}, [] { vjp([](const Tensors&) { return Tensors{Tensor()}; }, {x()}); }));
 }
 
-// --- Against differences.
+// --- Comparison with differences.
 
-// x^2, whose gradient is said to be `factor` x for element 1.
+// x^2, whose backward function returns `factor` x for element 1.
 struct Square : Function {
   explicit Square(double with) : factor(with) {}
   std::string name() const override { return "square"; }
@@ -134,7 +134,7 @@ TEST(Derivatives, GradcheckNamesWhatDiffers) {
   EXPECT_TRUE(throws(Code::invalid, {"[gradcheck]", "eps"}, [] { gradcheck(square(2), {leaf(), leaf()}, {.eps = 0}); }));
 }
 
-// Its gradient is right, but cut off from the graph.
+// A function whose gradient is right, but not part of the graph.
 struct CutOff : Function {
   std::string name() const override { return "cut_off"; }
   Tensors forward(const Tensors& in) override {

@@ -1,4 +1,4 @@
-// Two devices: copies there and back, gradients that flow through them, leaves that move.
+// Two devices: copies in both directions, gradients through copies, leaves that move.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {
@@ -70,7 +70,7 @@ TEST_F(TwoDevices, ALeafThatMovedSinceItWasSavedIsNoticed) {
   EXPECT_FALSE(x.grad().defined() || w.grad().defined());
 }
 
-// The graph saved nothing, so the gradient arrives, but on the old device: it cannot be added to the one that moved.
+// The graph saved nothing, so the pass computes the gradient, but on the old device: the moved leaf cannot accumulate it.
 TEST_F(TwoDevices, GradientsOfALeafThatMovedDoNotMeetThoseOfItsOldDevice) {
   Tensor x = f64({1, 2}).requires_grad_();
   sum(x + 1).backward();

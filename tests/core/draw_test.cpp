@@ -48,7 +48,7 @@ TEST(Draw, HasALimitAndFourDirections) {
   EXPECT_THROW(draw_dot(Tensor()), Error);
 }
 
-// A deep graph is walked in a loop.
+// The traversal of a deep graph is a loop.
 TEST(Draw, DoesNotRecurse) {
   Value x = 1.0;
   for (int i = 0; i < 50000; ++i) x = -x;

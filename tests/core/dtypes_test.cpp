@@ -1,4 +1,4 @@
-// Every dtype on every device: where the device has no kernel for a dtype, the core computes in a wider one.
+// Every dtype on every device: if the device has no kernel for a dtype, the core computes in a wider dtype.
 #include <tests/core/expect.hpp>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TEST(DTypes, ReductionsOfSmallIntegersAreExact) {
   }
 }
 
-// f32 has more than twice the digits of a half, so that these are the correctly rounded results.
+// f32 has more than twice the digits of a half, so that results in f32 round to the correctly rounded halves.
 TEST(DTypes, HalvesAreRoundedOnce) {
   for (DType dtype : kHalves) {
     const Tensor x = of(dtype, spread(64, -3, 3), {64}), y = of(dtype, spread(64, 0.5, 2, 0.25), {64});
@@ -95,7 +95,7 @@ TEST(DTypes, FractionsSaturateAndIntegersWrapInSmallIntegers) {
   EXPECT_TRUE(close(cast(i64({256, 257, -1}), DType::u8), {3}, {0, 1, 255}));
   EXPECT_TRUE(close(cast(of(DType::i16, {128, -129}, {2}), DType::i8), {2}, {-128, 127}));
   EXPECT_TRUE(close(cast(i64({65505, 65519, 65520}), DType::f16), {3}, {65504, 65504, INFINITY}));
-  // A first rounding to f32 would make these ties.
+  // A first rounding to f32 would make these numbers ties.
   EXPECT_TRUE(close(cast(f64({2049 + 1e-9, 2051 - 1e-9}), DType::f16), {2}, {2050, 2050}));
 }
 

@@ -1,4 +1,4 @@
-// Values of elementwise ops, in each dtype, against the C library and NumPy's rules of broadcasting.
+// Compares elementwise ops in each dtype with the C library and with NumPy's rules of broadcasting.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -160,7 +160,7 @@ TEST(Elementwise, NumbersOnTheLeft) {
   EXPECT_EQ((10 - i64({3, -3})).to_vector<int64_t>(), (std::vector<int64_t>{7, 13}));
 }
 
-// A fraction beside f32 is rounded to f32 once.
+// A fraction that is an operand with an f32 tensor is rounded to f32 once.
 TEST(Elementwise, AFractionEqualsItsFloat) {
   const Tensor x = of(DType::f32, {0.1}, {1});
   EXPECT_TRUE(eq(x, 0.1).item<bool>());

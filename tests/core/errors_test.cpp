@@ -121,7 +121,7 @@ TEST(Errors, DtypesByName) {
       throws(Code::invalid, {"'f8'", "f32, f64, f16, bf16, i32, i64, u8, i8, i16, bool"}, [] { dtype_from_name("f8"); }));
 }
 
-// Extents of an empty tensor may be as large as they like; nothing may overflow, and nothing that C++ lets pass may crash.
+// The extents of an empty tensor may have any size. No computation may overflow, and no argument that compiles may crash.
 TEST(Errors, AbsurdArguments) {
   constexpr int64_t kHuge = int64_t{1} << 62;
   EXPECT_TRUE(

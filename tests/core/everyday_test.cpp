@@ -1,4 +1,4 @@
-// Functions composed of others: rounding, accurate exponentials and logarithms, truth values, running sums.
+// Functions composed of other functions: rounding, accurate exponentials and logarithms, truth values, running sums.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -62,10 +62,10 @@ double smallest_normal(DType dtype) {
   return dtype == DType::f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
 }
 
-// Whether the device takes denormal results as 0, as sdk/ops.md allows it to declare.
+// Returns whether the device replaces denormal results by 0, which sdk/ops.md allows it to declare.
 bool flushes(DType dtype) { return elements(mul(of(dtype, {smallest_normal(dtype)}, {1}), 0.5))[0] == 0; }
 
-// Within 16 units in the last place.
+// Expects errors of at most 16 units in the last place.
 void expect_accurate(const Function& each, DType dtype, const std::vector<double>& values) {
   const Tensor x = of(dtype, values, {static_cast<int64_t>(values.size())});
   const std::vector<double> exact = elements(x), actual = elements(each.apply(x));
@@ -155,7 +155,7 @@ int64_t stride_of(const Shape& shape, int axis) {
   return stride;
 }
 
-// In lines and columns, of dtypes whose sums are exact or wrap.
+// Sums along lines and columns. The sums are exact, except those of bf16.
 TEST(Everyday, RunningSumsOfLongLines) {
   for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::bf16})
     for (const Shape& shape : {Shape{5, 1030}, Shape{300, 70}, Shape{2, 300, 3}, Shape{3, 40, 2, 9}})
@@ -194,7 +194,7 @@ TEST(Everyday, RunningSumsKeepSpecialValuesBehindTheirPlace) {
             (std::vector<int64_t>{INT64_MAX, INT64_MIN, INT64_MIN + 1}));
 }
 
-// 1 + 2^-24 is 1 in f32: a sum of so many terms of 2^-24 would stay where it is.
+// 1 + 2^-24 is 1 in f32: a plain running sum would stay 1, however many terms of 2^-24 follow.
 TEST(Everyday, RunningSumsOfManyTermsStayAccurate) {
   const int64_t n = 1 << 16;
   const Tensor x = cat({ones({1}, DType::f32), full({n}, 0x1p-24, DType::f32)}, 0);

@@ -9,23 +9,24 @@
 
 namespace plugrad::test {
 
-// The message of what f throws, or "" if it throws nothing. Reads a tensor that f returns: devices may report late.
+// The message of the exception that f throws, or "" if f throws nothing. Reads a tensor that f returns, because devices may
+// report errors late.
 struct Thrown {
   bool any = false;
   Code code{};
   std::string message;
 };
 Thrown thrown(const std::function<void()>& f);
-// Whether f throws an Error of this code whose message contains all these parts.
+// Succeeds if f throws an Error of this code whose message contains all these parts.
 ::testing::AssertionResult throws(Code code, const std::vector<std::string>& parts, const std::function<void()>& f);
 
 // The elements, row-major, of any dtype.
 std::vector<double> elements(const Tensor& x);
-// Whether elements equal these within tolerance * (1 + |expected|). NaN equals NaN; an infinity equals only itself.
+// Succeeds if the elements are equal within tolerance * (1 + |expected|). NaN equals NaN; an infinity equals only itself.
 ::testing::AssertionResult close(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance);
 ::testing::AssertionResult close(const Tensor& actual, const Shape& shape, const std::vector<double>& expected,
                                  double tolerance = 0);
-// The same bit by bit: 0 does not equal -0.
+// Succeeds if the bits are equal: 0 does not equal -0, but NaN equals every NaN.
 ::testing::AssertionResult same_bits(const std::vector<double>& actual, const std::vector<double>& expected);
 
 // A tensor on the device under test.
@@ -35,13 +36,13 @@ Tensor i64(const std::vector<int64_t>& values, const Shape& shape);
 Tensor i64(const std::vector<int64_t>& values);
 // Values of a dtype from doubles.
 Tensor of(DType dtype, const std::vector<double>& values, const Shape& shape);
-// 0, 1, 2, ... in that shape.
+// 0, 1, 2, ... in a tensor of this shape.
 Tensor counting(const Shape& shape, DType dtype = DType::f64);
-// n values in [low, high], evenly spaced, in a scrambled order, multiples of 2^-10. phase moves all by a part of the
-// spacing.
+// n values in [low, high], evenly spaced, in a scrambled order, multiples of 2^-10. phase moves all values by a fraction of
+// the spacing.
 std::vector<double> spread(int64_t n, double low, double high, double phase = 0.5);
 
-// Another device: the plugin's second if it has two, else one of another plugin, else the same device.
+// Returns the plugin's second device if it has two, else a device of another plugin, else the same device.
 Device other_device();
 
 // --- Row-major positions, for references in plain loops.

@@ -1,4 +1,4 @@
-// New tensors: values, counts, errors; and reading them.
+// New tensors: values, counts, errors; and reads of their elements.
 #include <tests/core/expect.hpp>
 
 #include <cmath>

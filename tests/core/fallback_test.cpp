@@ -1,5 +1,5 @@
 // A device that lacks ops, layouts or dtypes gives the same results by dense copies, decompositions or the host, or an error
-// that names what is missing. Options hold for the life of a process, so each case is a process of its own.
+// that names the missing op, layout or dtype. Options hold for the life of a process, so each case is a process of its own.
 #include <tests/core/workloads.hpp>
 
 #include <plugrad/sdk/ops.hpp>
@@ -39,7 +39,7 @@ void expect_same_results(Device device, Device reference, bool counts = true) {
 
 // --- Layouts: dense copies, natively.
 
-// IOTA takes only immediates, so dense copies cannot help it.
+// The inputs of IOTA are immediates, so dense copies do not help.
 void expect_arange(bool works) {
   const auto count = [] { EXPECT_TRUE(close(arange(1, 7, 2, DType::f64), {3}, {1, 3, 5})); };
   if (works) count();
@@ -131,7 +131,7 @@ TEST_F(Lacking, ArgsortIsASortingNetwork) {
   EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
-// The composition numbers the elements of x, for which it needs numbers beside tensors.
+// The composition numbers the elements of x, so the device must take immediates as operands.
 TEST_F(Lacking, MaxPoolIsComposed) {
   open({{"without_ops", "MAX_POOL+MAX_POOL_BACKWARD"}});
   const auto pooled = [](const Tensor& x) {
@@ -146,7 +146,7 @@ TEST_F(Lacking, MaxPoolIsComposed) {
   EXPECT_EQ(counters().host_fallbacks, 0u);
 }
 
-// 1024 elements take 55 steps, which no other number of lines changes.
+// 1024 elements take 55 steps, whatever the number of lines.
 TEST_F(Lacking, TheStepsOfASortingNetworkDoNotGrowWithItsLines) {
   open({{"without_ops", "ARGSORT"}});
   const Tensor line = of(DType::f32, spread(1024, -1, 1), {1, 1024}), lines = contiguous(expand(line, {16, 1024}));
@@ -170,7 +170,7 @@ TEST_F(Lacking, DecompositionsKeepSpecialValues) {
   EXPECT_TRUE(close(exp(f64({0})), {1}, {1}));
 }
 
-// --- Nothing left on the device: an error, or the host.
+// --- No kernel on the device can help: an error, or the host.
 
 TEST_F(Lacking, ErrorsNameOpDtypesAndDevice) {
   open({{"without_ops", "EXP+MATMUL"}});

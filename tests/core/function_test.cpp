@@ -1,4 +1,4 @@
-// Functions whose gradient the program states.
+// Functions whose gradient the program defines.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -47,7 +47,7 @@ struct ProductAndQuotient : Function {
   }
 };
 
-// What a test wants it to do.
+// A function whose two directions the test provides.
 struct Any : Function {
   using Direction = std::function<Tensors(Any&, const Tensors&)>;
   Any(Direction forwards, Direction backwards) : forwards_(std::move(forwards)), backwards_(std::move(backwards)) {}
@@ -120,7 +120,7 @@ TEST(Function, ResultsHaveHooksAndGradients) {
   EXPECT_TRUE(close(a.grad(), {1}, {10 * 4 + 0.25}));
 }
 
-// Its second pass comes to the call only through the saved result.
+// The second pass reaches the call only through the saved result.
 TEST(Function, ASavedResultIsPartOfTheGraph) {
   const Tensor x = leaf({3});
   const auto f = [](Any& self, const Tensors& in) {

@@ -11,12 +11,12 @@ using Inputs = std::vector<Tensor>;
 struct GradientRow {
   const char* op;             // the public function
   const char* variant;        // in CamelCase
-  std::vector<Shape> shapes;  // of the inputs
-  double low, high;           // between which their elements lie
+  std::vector<Shape> shapes;  // the shapes of the inputs
+  double low, high;           // the bounds of the inputs' elements
   Tensor (*apply)(const Inputs& x);
-  std::vector<double> kinks = {};  // no element is within kKinkDistance of one
+  std::vector<double> kinks = {};  // no element is within kKinkDistance of a kink
   bool ties = false;               // no two elements are within kKinkDistance of each other
-  bool falls_back = false;         // a device that lacks it may compute it in host memory
+  bool falls_back = false;         // a device that lacks the op may fall back to host memory
 };
 
 // The step of central differences; every kink is at least 2000 steps away.
@@ -25,7 +25,7 @@ constexpr double kStep = 1e-5, kKinkDistance = 0.02;
 constexpr double kCastStep = 0x1p-8;
 
 const std::vector<GradientRow>& gradient_rows();
-// Those of functions that are composed of other ops.
+// The rows of functions that are composed of other ops.
 std::vector<GradientRow> composite_rows();
 std::vector<GradientRow> algebra_rows();
 std::vector<GradientRow> order_rows();

@@ -1,5 +1,5 @@
-// Each gradient and each second derivative against central differences in f64, for each layout of the operands. A device
-// computes the gradients, and the host the differences, which take hundreds of evaluations.
+// Compares each gradient and each second derivative with central differences in f64, for each layout of the operands. The
+// device under test computes the gradients. The host computes the differences, which take hundreds of evaluations.
 #include <tests/core/gradient_rows.hpp>
 
 #include <plugrad/sdk/ops.hpp>
@@ -66,7 +66,7 @@ class Problem {
     for (size_t i = 0; i < values.size(); ++i) all.push_back(f64(values[i], shapes_[i]).requires_grad_());
     return all;
   }
-  // The sum of the result's elements, each with a weight of its own.
+  // The sum of the result's elements, each with its own weight.
   Tensor loss(const Inputs& leaves) const {
     Inputs operands;
     for (size_t i = 0; i < leaves.size(); ++i) operands.push_back(arranged(arrangement_, leaves[i], row_.shapes[i]));
@@ -83,7 +83,7 @@ class Problem {
 
 double step_of(const GradientRow& row) { return row.op == std::string("cast") ? kCastStep : kStep; }
 
-// New tensors are on the host while it lives.
+// New tensors are on the host during the lifetime of this object.
 class OnTheHost {
  public:
   OnTheHost() { set_default_device(has_device("cpu") ? "cpu" : "reference"); }
@@ -111,7 +111,7 @@ template <class F> Values differences(const Problem& problem, double step, F f) 
   return all;
 }
 
-// f's value there, computed by the host.
+// The value of f at the problem's point, computed by the host.
 template <class F> double on_the_host(const Problem& problem, F f) {
   const OnTheHost host;
   return f(problem.values());
@@ -129,7 +129,7 @@ Tensor combined(const Inputs& gradients) {
   return total;
 }
 
-// The gradient of that sum; zero where it does not depend on the leaves.
+// The gradient of the weighted sum; zero where the sum does not depend on the leaves.
 Values second_derivatives(const Problem& problem) {
   const Inputs leaves = problem.leaves(problem.values());
   const Tensor total = combined(first_gradients(problem, leaves, true));
@@ -162,7 +162,7 @@ class Gradient : public ::testing::TestWithParam<GradientRow> {
   void TearDown() override { set_fallback(before_); }
   const Fallback before_ = fallback();
 
-  // Each arrangement of the row's operands in turn.
+  // Calls check for each arrangement of the row's operands.
   template <class F> void each_problem(F check) {
     for (Arrangement each : {Arrangement::dense, Arrangement::transposed, Arrangement::reversed, Arrangement::expanded}) {
       if (!applies(each, GetParam())) continue;
@@ -219,7 +219,7 @@ const std::set<std::string>& shown() {
   return names;
 }
 
-// The functions of the public headers that return a tensor or several.
+// The functions of the public headers that return one or several tensors.
 std::set<std::string> public_functions() {
   std::set<std::string> names;
   const std::regex declaration(
@@ -312,12 +312,12 @@ TEST(GradientRows, EveryPublicFunctionHasOneOrNoGradient) {
   for (const std::string& name : kWithoutGradient) EXPECT_TRUE(functions.contains(name)) << name;
 }
 
-// The public function of an op, where the names differ.
+// The name of the public function that runs an op.
 std::string function_of(const OpInfo& op) {
   if (op.opcode == PLUGRAD_OP_COPY) return "clone";
   if (op.opcode == PLUGRAD_OP_QUOTIENT) return "floor_divide";
   if (op.opcode == PLUGRAD_OP_GELU_TANH || op.opcode == PLUGRAD_OP_GELU_TANH_BACKWARD) return "gelu";
-  if (op.opcode == PLUGRAD_OP_SCATTER_SUM) return "gather";  // whose gradient it computes
+  if (op.opcode == PLUGRAD_OP_SCATTER_SUM) return "gather";  // scatter_sum computes the gradient of gather
   std::string name = op.name;
   if (name.starts_with("CONVOLUTION")) return "conv2d";
   if (name.starts_with("MAX_POOL")) return "max_pool2d";

@@ -1,4 +1,4 @@
-// Functions of the user that run in a backward pass.
+// User functions that run in a backward pass.
 #include <tests/core/expect.hpp>
 
 #include <atomic>
@@ -118,7 +118,7 @@ TEST(Hooks, OneThatThrowsChangesNoGradient) {
     EXPECT_TRUE(close(x.grad(), {1}, {1}));
     EXPECT_FALSE(w.grad().defined());
   }
-  (x * w).backward();  // no leaf stays claimed
+  (x * w).backward();  // a failed pass leaves no leaf claimed
   EXPECT_TRUE(close(w.grad(), {1}, {1}));
 }
 

@@ -1,4 +1,4 @@
-// gather, scatter_add and targets of a loss: values, and indices out of range, after which the device still works.
+// gather, scatter_add and targets of a loss: their values, and indices out of range, after which the device still works.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {
@@ -48,7 +48,7 @@ TEST(Indexing, StridedOperands) {
 struct Lookup {
   Shape x;
   int axis;
-  int64_t count;  // of indices along the axis
+  int64_t count;  // the number of indices along the axis
   bool rows;      // one index for all elements of a row
 };
 constexpr const char* kLabels[] = {"table",     "few rows",           "rows of one line",    "lines",

@@ -1,4 +1,4 @@
-// Writing in place: the values written, what the graph forbids, and what it detects.
+// Writing in place: the written values, the writes that the graph forbids, and the writes that it detects.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -137,7 +137,7 @@ const Writer kWriters[] = {
     {"through a view", [](Tensor& x) { slice(x, 0, 0, 1).fill_(0); }},
 };
 
-// --- Writes that are recorded: the result of each equals that of ops without writes, and so do the gradients.
+// --- Recorded writes: results and gradients equal those of ops without writes.
 
 Tensor part_of(const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
   const NoGrad unrecorded;
@@ -187,7 +187,7 @@ const RecordedWrite kRecordedWrites[] = {
      [](const Tensor& x, const Tensor& w) { return cat({unsqueeze(slice(w, 0, 2, -4, -1), 0), slice(x, 0, 1, 2)}, 0); }},
 };
 
-// The values, the gradients and the gradients of these.
+// The values, the first gradients and the second gradients.
 std::vector<Tensor> derivatives(const Tensor& y, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> all = {y};
   const std::vector<Tensor> first = grad({sum(y * y * y)}, inputs, {.create_graph = true, .allow_unused = true});
@@ -252,7 +252,7 @@ TEST(InPlace, ARecordedWriteIsRefusedWhereOthersShareTheMemory) {
   EXPECT_TRUE(is_refused("[assign]", [&] { assign(base, first_row(base), w); }));
   EXPECT_TRUE(close(base, {2, 2}, {0, 0, 0, 0}));
   EXPECT_TRUE(close(result, {2}, {2, 4}));
-  row.fill_(5);  // nothing here is in a graph
+  row.fill_(5);  // no tensor here is in a graph
   EXPECT_TRUE(close(base, {2, 2}, {5, 5, 0, 0}));
 }
 

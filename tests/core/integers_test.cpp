@@ -1,4 +1,4 @@
-// Division with whole quotients, and bits of integers.
+// Division with integer quotients, and bits of integers.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -12,7 +12,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::nu
 using Integers = std::vector<int64_t>;
 using Binary = Tensor (*)(const Tensor& a, const Tensor& b);
 
-// Every pair of these.
+// The tests use every pair of these numbers.
 const Integers kNumbers = {0, 1, -1, 2, -2, 3, 7, -7, 10, 63, 64, -63, 255, -256, kMost, kLeast, kMost - 1, kLeast + 1};
 
 int64_t truncated_rest(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }

@@ -1,4 +1,4 @@
-// has_kernel: what a device can run by itself.
+// has_kernel: the ops that a device can run by itself.
 #include <plugrad/runtime/kernels.hpp>
 #include <tests/core/expect.hpp>
 

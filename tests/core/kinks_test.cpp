@@ -1,4 +1,4 @@
-// Gradients where a function has no derivative, or where its formula would give 0 * inf: as the headers state.
+// Gradients where a function has no derivative, or where its formula would give 0 * inf. The headers define these gradients.
 #include <tests/core/expect.hpp>
 
 #include <cmath>

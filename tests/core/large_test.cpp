@@ -6,7 +6,7 @@
 
 namespace plugrad::test {
 namespace {
-constexpr int64_t kCount = (int64_t{17} << 20) / 4 + 5;  // of f32; also of f64, twice as large
+constexpr int64_t kCount = (int64_t{17} << 20) / 4 + 5;  // 17 MiB of f32 and a few elements; twice as many bytes of f64
 
 using Function = std::function<Tensor(const Tensor&, const Tensor&)>;
 
@@ -84,12 +84,13 @@ TEST_F(Large, RowsMayBroadcast) {
   }
 }
 
-// Passes begin where the one before them ended: a further pass between two calls turns all passes of the second call.
+// Each pass begins at the end at which the previous pass ended. A further pass between two calls reverses all passes of the
+// second call.
 class Turned : public Large {
  protected:
   const Tensor a = rand({1031, 1032}, DType::f32, default_device(), -2, 2), row = rand({1032});
 
-  // The next results find no old ones in their memory.
+  // Overwrites free memory, so that the next results do not find the old results there.
   static void soil_memory(const std::vector<Tensor>& results) {
     std::vector<Tensor> soiled;
     for (const Tensor& each : results) soiled.push_back(full(each.shape(), NAN, each.dtype(), each.device()));

@@ -1,4 +1,4 @@
-// Layers and normalisation against plain loops.
+// Compares layers and normalisation with plain loops.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -18,7 +18,7 @@ TEST(Layers, LinearTransposesTheWeight) {
   EXPECT_TRUE(throws(Code::invalid, {"[linear]", "i64"}, [&] { linear(i64({1, 0, 2}), weight); }));
 }
 
-// The sizes reach each way in which a kernel may cut a product.
+// The sizes cover each way in which a kernel may divide a product.
 TEST(Layers, TheBiasIsAddedInAnyShapeOfProduct) {
   manual_seed(8);
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -141,7 +141,7 @@ TEST(Normalization, GroupsOfChannels) {
   EXPECT_TRUE(throws(Code::invalid, {"[group_norm]", "3 groups", "(2, 4, 3)"}, [&] { group_norm(x, 3); }));
 }
 
-// A pass that creates a graph composes the gradients of ops; any other uses the device's kernels for them.
+// A pass that creates a graph composes the gradients of other ops; a pass without a graph uses the device's kernels.
 struct Fused {
   const char* name;
   Shape x, parameters;
@@ -196,7 +196,7 @@ TEST(Normalization, GradientsOfKernelsEqualTheComposedOnes) {
   }
 }
 
-// The mean of these rows is far larger than their spread, so it must be subtracted before anything is squared.
+// The mean of these rows is far larger than their spread, so it must be subtracted before elements are squared.
 TEST(Normalization, RowsFarFromZero) {
   std::vector<double> values;
   for (int i = 0; i < 2 * 3000; ++i) values.push_back(100000 + i % 7 - 3);

@@ -1,5 +1,5 @@
-// Gradients of linear algebra. Matrices are moved away from singular ones, and functions of vectors whose signs are
-// arbitrary are even.
+// Gradients of linear algebra. Matrices are kept away from singular matrices, and results with arbitrary signs go through
+// even functions.
 #include <tests/core/gradient_rows.hpp>
 
 #include <plugrad/ops/linalg.hpp>

@@ -1,5 +1,5 @@
-// Linear algebra: what factors are defined by, on matrices of all shapes, and what is refused. Devices without host memory
-// compute it elsewhere, which these tests allow.
+// Linear algebra: the equations that define factors, on matrices of all shapes, and refused operands. Devices without host
+// memory compute it elsewhere, which these tests allow.
 #include <tests/core/expect.hpp>
 
 #include <plugrad/ops/linalg.hpp>
@@ -29,7 +29,7 @@ double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 2e-4; }
 Tensor matrices(const Shape& shape, DType dtype) { return of(dtype, spread(shape.count(), -2, 2, 0.3), shape); }
 Tensor identity(const Tensor& like) { return expand(eye(like.size(-2), like.size(-1), like.dtype()), like.shape()); }
 bool is_square(const Shape& shape) { return shape.back() == shape[shape.size() - 2]; }
-// Of full rank: the diagonal is larger than the sum of the other elements of its row or column.
+// Matrices of full rank: each diagonal element is larger than the sum of the other elements of its row or column.
 Tensor regular(const Shape& shape, DType dtype) {
   const Tensor x = matrices(shape, dtype);
   return x / std::max<double>(static_cast<double>(std::max(x.size(-1), x.size(-2))), 1) + identity(x) * 3;

@@ -1,4 +1,4 @@
-// Losses against plain loops.
+// Compares losses with plain loops.
 #include <tests/core/expect.hpp>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ TEST(Losses, CrossEntropyOfProbabilities) {
   EXPECT_TRUE(close(cross_entropy(f64({0, 0}), f64({0.5, 0.5})), {}, {std::log(2.0)}, 1e-15));
 }
 
-// ln(2) is lost beside logits of 1e30, if it is added to them first.
+// ln(2) would be lost if it were first added to logits of 1e30.
 TEST(Losses, LogitsFarFromZero) {
   const Tensor x = f64({1e30, 1e30, 1e30, 0}, {2, 2}), t = i64({1, 0}, {2});
   const double ln2 = std::log(2);

@@ -78,7 +78,7 @@ TEST(Matmul, StridedOperands) {
   expect_equal(permute(reshape(a, {2, 2, 6}), {1, 0, 2}), expand(b, {2, 6, 4}));
 }
 
-// Small whole numbers, whose sums are exact in any order, so that every path of a kernel must give the same result.
+// Small integers, whose sums are exact in any order, so that every path of a kernel must give the same result.
 std::vector<double> wholes(int64_t count, uint64_t seed) {
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i)
@@ -86,7 +86,7 @@ std::vector<double> wholes(int64_t count, uint64_t seed) {
   return values;
 }
 
-// A batch of rows x columns from row-major values; stored transposed where asked for.
+// A batch of matrices (rows, columns) from row-major values; stored transposed if `transposed` is set.
 Tensor matrices(DType dtype, const std::vector<double>& values, int64_t batch, int64_t rows, int64_t columns,
                 bool transposed) {
   if (!transposed) return of(dtype, values, {batch, rows, columns});
@@ -112,7 +112,7 @@ std::vector<double> product(const Size& s, const std::vector<double>& a, const s
   return c;
 }
 
-// Whole and partial strips and panels, several slices of k, more than is packed at a time, power-of-two strides.
+// Whole and partial strips and panels, several slices of k, more than one packed part, power-of-two strides.
 const Size kSizes[] = {{1, 1, 1, 1},      {1, 1, 70, 300},    {1, 3, 1, 130},   {1, 7, 5, 65},      {1, 13, 64, 64},
                        {1, 15, 9, 33},    {1, 29, 600, 31},   {2, 5, 257, 129}, {1, 37, 300, 500},  {3, 8, 90, 95},
                        {1, 40, 1, 1000},  {1, 16, 1024, 40},  {1, 64, 3, 1024}, {1, 2, 1100, 1000}, {9, 3, 520, 250},
@@ -163,7 +163,7 @@ TEST(Matmul, InfinityAndNaNStayInTheirRowsAndColumns) {
     }
 }
 
-// A kernel may compute several rows at a time, and the last ones in another way.
+// A kernel may compute several rows at a time, and the last rows in another way.
 TEST(Matmul, EqualRowsTimesAVectorAreEqual) {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const int64_t rows : {1, 2, 3, 4, 5, 7, 9, 103})

@@ -1,4 +1,4 @@
-// Who holds the memory of a device.
+// Snapshots of a device's memory name the tensors that hold the memory.
 #include <tests/core/expect.hpp>
 
 #include <plugrad/autograd/memory.hpp>

@@ -1,4 +1,4 @@
-// What further arithmetic and statistics refuse, their dtypes, and their accuracy in halves. tests/torch compares their
+// Further arithmetic and statistics: refused operands, dtypes of results, and accuracy in halves. tests/torch compares
 // results and gradients with PyTorch's.
 #include <tests/core/expect.hpp>
 

@@ -1,5 +1,5 @@
-// What further activations, losses and layers refuse, draw and move. tests/torch compares their results and gradients with
-// PyTorch's.
+// Further activations, losses and layers: refused operands, random draws, and running statistics. tests/torch compares
+// results and gradients with PyTorch's.
 #include <tests/core/expect.hpp>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST(Networks, GumbelSoftmaxDraws) {
   EXPECT_TRUE(close(grad({sum(gumbel_softmax(leaf, 1, true) * f64({1, 2, 4}))}, {leaf})[0], {3}, elements(soft_gradient)));
 }
 
-// Whether each group of `inner` elements is dropped or kept as a whole.
+// Returns whether each group of `inner` elements is dropped or kept as a whole.
 bool whole_groups(const Tensor& x, size_t inner, double kept) {
   const std::vector<double> all = elements(x);
   for (size_t i = 0; i < all.size(); ++i)

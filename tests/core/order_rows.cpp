@@ -1,4 +1,4 @@
-// Gradients of functions of an order.
+// Gradients of functions that depend on an order.
 #include <tests/core/gradient_rows.hpp>
 
 namespace plugrad::test {

@@ -10,7 +10,7 @@
 
 namespace plugrad::test {
 
-// n values that a dtype holds, with many ties; floating ones with NaN, infinities and -0.
+// n values of a dtype, with many ties; in floating dtypes also NaN, infinities and -0.
 inline std::vector<double> tied_values(DType dtype, int64_t n, uint32_t seed) {
   std::mt19937 engine(seed);
   const auto below = [&](uint32_t end) { return static_cast<double>(engine() % end); };
@@ -26,12 +26,12 @@ inline std::vector<double> tied_values(DType dtype, int64_t n, uint32_t seed) {
   return all;
 }
 
-// Whether y, which stands behind x, has to come first.
+// Returns whether y, which follows x, must come before x.
 inline bool must_swap(double x, double y, bool descending) {
   if (descending) return std::isnan(y) ? !std::isnan(x) : y > x;
   return std::isnan(x) ? !std::isnan(y) : y < x;
 }
-// Sorts by exchanging neighbours, which is stable.
+// Sorts by exchanging adjacent elements, which is stable.
 inline std::vector<int64_t> order_of(const std::vector<double>& line, bool descending) {
   std::vector<int64_t> order(line.size());
   std::iota(order.begin(), order.end(), 0);

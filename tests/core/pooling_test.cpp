@@ -1,4 +1,4 @@
-// Pooling against plain loops over windows.
+// Compares pooling with plain loops over windows.
 #include <tests/core/expect.hpp>
 
 #include <algorithm>
@@ -94,11 +94,11 @@ TEST(Pooling, TheFirstOfEqualElementsGetsTheGradient) {
   EXPECT_TRUE(close(max_pool1d(infinite, {2}, {1}, {1}), {1, 3}, {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL}));
 }
 
-// A window of nothing but -inf, of which some elements are padding, has a position in x.
+// A window that contains only -inf, partly padding, returns the position of an element of x.
 TEST(Pooling, PositionsAreThoseOfElementsOfX) {
   const Tensor infinite = full({1, 2}, -HUGE_VAL, DType::f64);
   EXPECT_TRUE(close(max_pool1d_with_indices(infinite, {2}, {1}, {1}).indices, {1, 3}, {0, 0, 1}));
-  // The first window lies in the padding as a whole.
+  // The first window is entirely in the padding.
   const auto [values, indices] = max_pool1d_with_indices(f64({1, 2, 3, 4}, {1, 4}), {2}, {1}, {1}, {5});
   EXPECT_TRUE(close(values, {1, 1}, {-HUGE_VAL}));
   EXPECT_TRUE(close(indices, {1, 1}, {0}));

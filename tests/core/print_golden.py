@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes print_golden.txt beside it: arrays, and what NumPy's str() makes of each with its default options.
+"""Writes print_golden.txt in this folder: arrays, and the text of NumPy's str() for each with default options.
 
-A line `dtype (shape) elements...` (no elements: 0, 1, 2, ...), the lines of the text, then a line of `---`.
+For each array: a line `dtype (shape) elements...` (no elements: 0, 1, 2, ...), the lines of the text, then a line of `---`.
 """
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-// operator<< writes what NumPy 2.4 writes: print_golden.txt, made by print_golden.py.
+// operator<< writes the same text as NumPy 2.4: print_golden.py wrote the expected texts to print_golden.txt.
 #include <plugrad/runtime/numbers.hpp>
 #include <tests/core/expect.hpp>
 

@@ -1,4 +1,5 @@
-// What a profiler says of ops that a device lacks. Options hold for the life of a process, so each case is one of its own.
+// A profiler's records of ops that a device lacks. Options hold for the life of a process, so each case is a process of its
+// own.
 #include <tests/core/expect.hpp>
 
 #include <plugrad/autograd/memory.hpp>
@@ -19,7 +20,7 @@ class Profiled : public ::testing::Test {
     set_default_device(device);
     before = device.counters();
   }
-  // The op's events that ran so.
+  // Returns the events of an op that ran in this way.
   static std::vector<ProfileEvent> ran(const Profiler& profile, const std::string& name, How how) {
     std::vector<ProfileEvent> found;
     std::ranges::copy_if(profile.events(), std::back_inserter(found), [&](const ProfileEvent& each) {

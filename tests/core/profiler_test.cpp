@@ -1,4 +1,4 @@
-// What a profiler records on any device, its table and its trace.
+// The events that a profiler records on any device, its table and its trace.
 #include <tests/core/expect.hpp>
 
 #include <plugrad/autograd/memory.hpp>
@@ -66,7 +66,8 @@ class Scratch {
                        std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id())) + ".json");
 };
 
-// Every event lies inside the one around it, and the time of an event is that of its parts.
+// Expects that every event is inside the enclosing event, and that its own time, without inner events, is at most its
+// duration.
 void expect_nested(const Events& events) {
   std::vector<ProfileEvent> around;
   for (size_t i = 0; i < events.size(); ++i) {
@@ -174,7 +175,7 @@ TEST(Profiler, ANestedOpHasItsOwnTime) {
   EXPECT_EQ(all[0].self, all[0].duration - all[1].duration);
 }
 
-// The memory of a range is at least what an op inside allocated, and leaves out what was released earlier.
+// The peak of a range includes the memory that its ops allocate, but no memory that was released before the range.
 TEST(Profiler, ARangeHasThePeakOfItsOps) {
   const Tensor a = zeros({1 << 16});
   const uint64_t before = default_device().memory().active;
@@ -252,7 +253,7 @@ TEST(Profiler, EveryThreadHasItsEvents) {
     threads.emplace_back([&] {
       for (uint32_t op = 0; op < kOps; ++op) exp(a);
     });
-  while (profile.events().size() < kOps) std::this_thread::yield();  // reads while others record
+  while (profile.events().size() < kOps) std::this_thread::yield();  // reads while other threads record
   for (std::thread& each : threads) each.join();
   profile.stop();
   const Events all = profile.events();
@@ -263,7 +264,7 @@ TEST(Profiler, EveryThreadHasItsEvents) {
   for (const auto& [thread, count] : counts) EXPECT_EQ(count, kOps) << thread;
 }
 
-// Threads that run ops while profilers come and go.
+// Threads run ops while profilers are created and destroyed.
 TEST(Profiler, ProfilersMayComeAndGoWhileOpsRun) {
   std::atomic<bool> over{false};
   const Tensor a = of(DType::f32, {1, 2}, {2});
@@ -340,7 +341,7 @@ Json parsed(const std::string& text) {
   });
 }
 
-// The fields that the format asks for, and for complete events that those of a thread of a process nest.
+// Expects the fields that the format requires, and that the complete events of each thread nest.
 void expect_valid(const Json& trace) {
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
   for (const Json& each : trace.at("traceEvents")) {

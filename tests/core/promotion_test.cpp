@@ -1,4 +1,4 @@
-// Operands of two dtypes, and numbers beside integers and bools.
+// Operands of two dtypes, and numbers with integer and bool tensors.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -8,7 +8,8 @@ namespace {
 constexpr DType B = DType::boolean, U8 = DType::u8, I8 = DType::i8, I16 = DType::i16, I32 = DType::i32, I64 = DType::i64,
                 F16 = DType::f16, BF16 = DType::bf16, F32 = DType::f32, F64 = DType::f64;
 
-// The array API standard's tables (2024.12, "Type promotion rules"), with PyTorch's for what the standard leaves open.
+// The array API standard's tables (2024.12, "Type promotion rules"). PyTorch's rules fill the entries that the standard
+// omits.
 constexpr DType kTypes[] = {B, U8, I8, I16, I32, I64, F16, BF16, F32, F64};
 constexpr DType kTable[10][10] = {
     {B, U8, I8, I16, I32, I64, F16, BF16, F32, F64},     {U8, U8, I16, I16, I32, I64, F16, BF16, F32, F64},

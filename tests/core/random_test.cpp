@@ -1,4 +1,4 @@
-// Random numbers against the test's own Philox, and so the same on all devices; seeds, states, moments.
+// Compares random numbers with the test's own Philox, so they are the same on all devices; seeds, states, moments.
 #include <tests/core/uniforms.hpp>
 
 #include <cmath>
@@ -92,7 +92,7 @@ TEST(Random, MomentsAndRange) {
 }
 
 TEST(Random, TheHighEndIsNeverReached) {
-  // In f32 the largest uniform, 1 - 2^-24, moved into [1, 2) lies halfway to 2: rounding must not take it there.
+  // In f32 the largest uniform, 1 - 2^-24, plus 1 is halfway between the largest number below 2 and 2: it must not become 2.
   const auto largest = [] {
     for (uint64_t counter = 0;; ++counter)
       for (uint64_t i = 0; i < 4; ++i)

@@ -1,4 +1,4 @@
-// What factories and rearrangements refuse, and what their results share. tests/torch compares their elements and gradients
+// Factories and rearrangements: refused operands, and shared memory of results. tests/torch compares elements and gradients
 // with PyTorch's.
 #include <tests/core/expect.hpp>
 
@@ -14,7 +14,7 @@ TEST(Rearrangement, FactoriesOfEachDtype) {
   }
   EXPECT_EQ(empty_like(counting({2, 3})).shape(), (Shape{2, 3}));
   EXPECT_TRUE(close(logspace(0, 2, 3, 10, DType::bf16), {3}, {1, 10, 100}));
-  // The first and the last number are exact, and the others symmetric.
+  // The first and the last number are exact, and the numbers between them are symmetric.
   const std::vector<double> third = elements(linspace(-0.1, 0.1, 4));
   EXPECT_EQ(third[1], -third[2]);
   EXPECT_EQ(third[3], static_cast<double>(0.1f));

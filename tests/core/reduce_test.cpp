@@ -1,4 +1,4 @@
-// Reductions over every set of axes, against plain loops.
+// Compares reductions over every set of axes with plain loops.
 #include <tests/core/expect.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What resampling and windows refuse. Values and gradients: tests/torch/spatial_rows.cpp and spatial_rows.cpp.
+// Arguments that resampling and windows refuse. tests/torch/spatial_rows.cpp and spatial_rows.cpp test values and gradients.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {

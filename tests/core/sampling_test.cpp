@@ -1,5 +1,5 @@
-// Random integers, choices and distributions: exactly, from the uniforms of a seed, and by their frequencies. The bounds of
-// the statistics are those that a right implementation exceeds with a probability below 1e-6; the seeds are fixed.
+// Random integers, choices and distributions: the exact values that follow from the uniforms of a seed, and frequencies. A
+// correct implementation exceeds the bounds of the statistics with a probability below 1e-6; the seeds are fixed.
 #include <tests/core/orders.hpp>
 #include <tests/core/uniforms.hpp>
 
@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kSeed = 20261102;
 __extension__ using Wide = unsigned __int128;
 
-// floor(v span / 2^(24 limbs)), where the limbs of v are uniforms, the lowest first.
+// floor(v span / 2^(24 limbs)), where the limbs of v are uniforms, lowest limb first.
 std::vector<double> expected_integers(int limbs, uint64_t n, uint64_t span, double low) {
   std::vector<double> all;
   for (uint64_t i = 0; i < n; ++i) {
@@ -125,7 +125,7 @@ TEST(Sampling, MultinomialWithoutReplacementTakesEachOnce) {
   EXPECT_EQ(chosen.shape(), Shape({8000, 3}));
   EXPECT_TRUE(close(sort(chosen).values, {8000, 3}, elements(expand(i64({1, 3, 4}), {8000, 3}))));
   EXPECT_LT(chi_square(elements(select(chosen, 1, 0)), kProbabilities), 28);
-  // The second is drawn from what the first left: after 3, which has 5 of 8, it is 1 with probability 1/3.
+  // The second choice is among the remaining elements: after 3, whose weight is 5 of 8, it is 1 with probability 1/3.
   std::vector<double> after;
   const std::vector<double> all = elements(chosen);
   for (size_t i = 0; i < all.size(); i += 3)

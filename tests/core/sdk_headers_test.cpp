@@ -1,4 +1,4 @@
-// A program may use the SDK's headers beside the core's, such as a host with a backend of its own.
+// A program may use the headers of SDK and core together, such as a host with its own backend.
 #include <plugrad/sdk/functions.hpp>
 #include <plugrad/sdk/rows.hpp>
 

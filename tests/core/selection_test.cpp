@@ -1,4 +1,4 @@
-// Selection by indices and masks, scatters, and parts of tensors: values, ties, empty and rank-0 operands, errors.
+// Selection by indices and masks, scatters, and parts of tensors: values, ties, empty operands, operands of rank 0, errors.
 #include <tests/core/expect.hpp>
 
 #include <cmath>
@@ -7,7 +7,7 @@ namespace plugrad::test {
 namespace {
 Tensor bools(const std::vector<bool>& values, const Shape& shape) { return Tensor::from(values, shape); }
 
-// A call on x = 0, 1, 2, ... of shape (2, 3), and what PyTorch returns.
+// A call on x = 0, 1, 2, ... of shape (2, 3), and PyTorch's result.
 struct Row {
   const char* name;
   Tensor (*apply)(const Tensor& x);

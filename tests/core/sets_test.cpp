@@ -1,4 +1,4 @@
-// Distinct elements, places in sorted sequences, and counts, against plain loops.
+// Compares distinct elements, places in sorted sequences, and counts with plain loops.
 #include <tests/core/orders.hpp>
 
 #include <cstdint>
@@ -75,7 +75,7 @@ TEST(Sets, Membership) {
   EXPECT_EQ(isin(i64({1}), 1).dtype(), DType::boolean);
 }
 
-// How many elements of the sequence come before a value, or are equal to it.
+// Returns how many elements of the sequence come before a value; with `right` also those equal to it.
 double place_of(const std::vector<double>& sequence, double value, bool right) {
   double count = 0;
   for (const double each : sequence) count += right ? !must_swap(value, each, true) : must_swap(value, each, false);

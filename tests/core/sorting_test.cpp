@@ -1,4 +1,4 @@
-// Order along an axis against plain loops. Expectations of PyTorch 2.15 and NumPy 2 are marked.
+// Compares orders along an axis with plain loops. Comments mark the expectations that come from PyTorch 2.15 and NumPy 2.
 #include <tests/core/orders.hpp>
 
 namespace plugrad::test {
@@ -62,7 +62,7 @@ TEST(Sorting, RankZeroIsALineOfOneElement) {
   EXPECT_TRUE(throws(Code::invalid, {"[sort]", "axis 1"}, [&] { sort(x, 1); }));
 }
 
-// What PyTorch returns, except where it leaves the choice among equal elements open.
+// The results of PyTorch, except where PyTorch does not define the choice among equal elements.
 TEST(Sorting, ResultsOfPyTorch) {
   const Tensor x = f64({1, 2, 2, kNan, 1, 3, 3, 1, 1, 0}, {2, 5});
   const auto expect = [](const ValuesIndices& pair, const Shape& shape, const std::vector<double>& values,
@@ -78,7 +78,7 @@ TEST(Sorting, ResultsOfPyTorch) {
   expect(median(x, 0, true), {1, 5}, {1, 2, 1, kNan, 0}, {0, 0, 1, 0, 1});
   expect(nanmedian(x, 1), {2}, {1, 1}, {4, 3});
   expect(nanmedian(f64({kNan, kNan, 5, kNan, 7, 6}, {2, 3}), 1), {2}, {5, 6}, {2, 2});
-  expect(mode(x, 1), {2}, {1, 1}, {4, 3});  // beside NaN, PyTorch takes 2 in the first line, but 1 from 1, 1, 2, 2, NaN
+  expect(mode(x, 1), {2}, {1, 1}, {4, 3});  // PyTorch finds 2 in the first line, with NaN, but 1 in 1, 1, 2, 2, NaN
   expect(kthvalue(x, 2, 1), {2}, {1, 1}, {4, 2});
   expect(kthvalue(x, 5, -1, true), {2, 1}, {kNan, 3}, {3, 1});
   expect(topk(x, 2, 1), {2, 2}, {kNan, 2, 3, 3}, {3, 1, 0, 1});
@@ -88,7 +88,7 @@ TEST(Sorting, ResultsOfPyTorch) {
   expect(cummin(x, 1), {2, 5}, {1, 1, 1, kNan, kNan, 3, 3, 1, 1, 0}, {0, 0, 0, 3, 3, 0, 1, 2, 3, 4});
 }
 
-// A part that is much smaller than its line.
+// k is much smaller than the line.
 TEST(Sorting, TheFirstOfLongLines) {
   uint32_t seed = 99;
   for (DType dtype : kEveryDType)
@@ -111,7 +111,7 @@ TEST(Sorting, TheFirstOfLongLines) {
         }
 }
 
-// Lines on which nearly every element, or none, belongs before those found so far.
+// Lines in which nearly every element, or no element, belongs before the elements found so far.
 TEST(Sorting, TheFirstOfLinesInOrder) {
   std::vector<double> rising, nans(2000, kNan);
   for (int i = 0; i < 2000; ++i) rising.push_back(i);
@@ -150,7 +150,7 @@ TEST(Sorting, EveryDtypeHasAnOrder) {
   }
 }
 
-// The gradient goes to the chosen element; with median of all elements, to all that equal it.
+// The gradient goes to the chosen element; for the median of all elements and amax, to all elements that equal it.
 TEST(Sorting, GradientsAtTies) {
   const struct {
     const char* name;

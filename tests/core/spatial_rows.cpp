@@ -98,13 +98,13 @@ Rows size_rows() {
 Tensor sampled(I x, Mode mode, GridPadding padding, bool aligns) {
   return exp(grid_sample(x[0], x[1] * 0.3 - 0.1, mode, padding, aligns));
 }
-// Places far beyond x, none of them at the edges of its elements.
+// Places far outside x, none of them at the edge of an element.
 Tensor sampled_beyond(I x, GridPadding padding) {
   return exp(grid_sample(x[0], x[1] * 0.05 + f64({1.4, -1.7, 0.15, 2.6}, {1, 1, 2, 2}), Mode::bilinear, padding));
 }
 
 Rows grid_rows() {
-  // Whole elements of x are where the derivative of lines jumps: the grid stays between them.
+  // The derivative of linear interpolation jumps at the centres of elements: the grid stays between the centres.
   const std::vector<Shape> plane = {{1, 2, 3, 3}, {1, 1, 2, 2}}, space = {{1, 1, 2, 2, 2}, {1, 1, 1, 2, 3}};
   return {
       {"grid_sample", "Bilinear", {{1, 2, 2, 2}, {1, 1, 2, 2}}, kLow, kHigh,

@@ -1,4 +1,4 @@
-// Statistics over axes against plain loops.
+// Compares statistics over axes with plain loops.
 #include <tests/core/expect.hpp>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ const Row kRows[] = {
      [](Elements all) { return std::max(std::ranges::max(all), -std::ranges::min(all)); }},
 };
 
-// The elements that each element of the result is computed from, in order.
+// The elements from which each element of the result is computed, in order.
 std::vector<std::vector<double>> groups(const std::vector<double>& values, const Shape& shape, const Shape& kept) {
   std::vector<std::vector<double>> all(static_cast<size_t>(kept.count()));
   for (const Shape& at : positions(shape))

@@ -1,4 +1,4 @@
-// Views: which elements they show, what they share, and the rules of Python's slices and NumPy's shapes.
+// Views: their elements, the memory that they share, and the rules of Python's slices and NumPy's shapes.
 #include <tests/core/expect.hpp>
 
 #include <cstdint>
@@ -113,7 +113,7 @@ TEST(Views, ReshapeKeepsTheOrderOfEveryKindOfView) {
   }
 }
 
-// A view and the tensor it came from share memory: writing one changes the other.
+// Returns whether a view shares the memory of x: a write to the view then changes x.
 bool share(const Tensor& x, Tensor view) {
   const double before = sum(x).item<double>();
   view.fill_(1000);
@@ -241,7 +241,7 @@ TEST(Views, CatAndStackErrors) {
   EXPECT_TRUE(throws(Code::invalid, {"[cat]", "undefined"}, [&] { cat({a, Tensor()}); }));
 }
 
-// Their gradients are added to one tensor in place, which the pass must not do to a tensor that others hold.
+// The pass adds the gradients of slices to one tensor in place. It must not do so to a tensor that is also used elsewhere.
 TEST(Views, GradientsOfSlicesOfOneTensorMeet) {
   const Tensor leaf = counting({2, 6}).requires_grad_();
   const auto gradient = [&](GradOptions options) {
@@ -254,7 +254,7 @@ TEST(Views, GradientsOfSlicesOfOneTensorMeet) {
   EXPECT_EQ(gradient({}), expected);
   EXPECT_EQ(gradient({.retain_graph = true}), expected);
   EXPECT_EQ(gradient({.create_graph = true}), expected);
-  // A sum that is one tensor for two operands stays what it is for the other one.
+  // Both operands of u + v get the same gradient tensor. Adding to the gradient of u must not change the gradient of v.
   const Tensor a = counting({4}).requires_grad_(), u = a * 1, v = a * 1;
   const Tensor both = u + v;
   const auto grads = grad({sum(both * 2) + sum(slice(u, 0, 0, 2) * 5)}, {u, v}, {.retain_graph = true});

@@ -1,4 +1,4 @@
-// Computations on tensors of every layout, for a device that lacks something beside one that has all.
+// Computations on tensors of every layout, which compare a device that lacks some feature with a complete device.
 #pragma once
 #include <tests/core/orders.hpp>
 
@@ -7,7 +7,7 @@ namespace plugrad::test {
 struct Workload {
   const char* name;
   Tensor (*run)(const Tensor& x);  // (4, 6), f64
-  bool counts = false;             // it needs arange, and so numbers as operands
+  bool counts = false;             // it needs arange, and so immediates as operands
 };
 inline Tensor loss_gradient(const Tensor& x, Tensor (*loss)(const Tensor&)) {
   const Tensor leaf = clone(x.detach()).requires_grad_();

@@ -1,4 +1,4 @@
-// Planted bugs: the replacement for cuBLAS finds each, and its message names the wrong argument.
+// Planted bugs: the replacement for cuBLAS finds each bug, and its message names the wrong argument.
 #include <cuda_runtime.h>
 #include <simt/control.hpp>
 #include <tests/cublas/checking_cublas.hpp>

@@ -1,6 +1,6 @@
 // Replaces cuBLAS on the emulator: implements the functions that the CUDA backend opens. They check every argument and then
-// multiply with simple loops. A wrong argument fails the stream as a kernel's fault does, so that no test can pass through
-// the fallback kernel.
+// multiply with simple loops. A wrong argument fails the stream as a kernel's fault does, so that no test can pass because
+// the fallback kernel ran.
 #include <tests/cublas/checking_cublas.hpp>
 
 #include <simt/library.hpp>
@@ -24,10 +24,10 @@ struct Context {
   bool has_workspace = false;
 };
 
-// One call of any of the functions.
+// A call of one of the functions.
 struct Gemm {
   const char* function;
-  Context context;  // as it was at the call: the handle may be pointed at another stream before the work runs
+  Context context;  // at the time of the call: the handle may get another stream before the work runs
   int transpose_a, transpose_b, m, n, k;
   const void *alpha, *beta;
   int type_a, lda, type_b, ldb, type_c, ldc, compute, algorithm, batches;
@@ -81,7 +81,7 @@ size_t bytes_of(int rows, int columns, int leading, int type) {
   return (static_cast<size_t>(columns - 1) * static_cast<size_t>(leading) + static_cast<size_t>(rows)) * size_of(type);
 }
 
-// Fails unless the matrix is aligned and lies within one allocation.
+// Fails unless the matrix is aligned and inside one allocation.
 void demand_matrix(const Gemm& g, const char* name, const void* base, size_t bytes) {
   const simt::Library& library = simt::library_of(g.context.stream);
   if (reinterpret_cast<uintptr_t>(base) % size_of(g.type_a))
@@ -116,7 +116,7 @@ uint16_t bfloat16(float x) {
 
 void store(char* base, size_t i, const Product& p, double sum) {
   const int type = p.call.type_c;
-  const auto keep = [&](double old) { return p.alpha * sum + (p.beta == 0 ? 0 : p.beta * old); };  // beta 0: ignores c
+  const auto keep = [&](double old) { return p.alpha * sum + (p.beta == 0 ? 0 : p.beta * old); };  // beta 0: c is not read
   if (type == cublas::kFloat64) {
     auto* c = reinterpret_cast<double*>(base);
     c[i] = keep(c[i]);

@@ -1,4 +1,4 @@
-// What a test can query from the replacement for cuBLAS.
+// The counts that a test can query from the replacement for cuBLAS.
 #pragma once
 #include <backends/cuda/blas.hpp>
 

@@ -14,7 +14,8 @@
 namespace plugrad::cuda {
 namespace {
 
-// Ours use integers for enumerations and void* for handles. These are passed the same way if size and kind are equal.
+// plugrad's declarations use integers for enumerations and void* for handles. Both are passed in the same way if size and
+// kind are equal.
 template <class Ours, class Theirs> constexpr bool is_passed_alike() {
   constexpr bool numbers =
       (std::is_integral_v<Ours> || std::is_enum_v<Ours>) && (std::is_integral_v<Theirs> || std::is_enum_v<Theirs>);
@@ -46,7 +47,7 @@ using cublasGemmBatchedExType = cublasStatus_t (*)(cublasHandle_t, cublasOperati
                                                    cudaDataType, int, const void*, void* const[], cudaDataType, int, int,
                                                    cublasComputeType_t, cublasGemmAlgo_t);
 
-// The header overloads these; the casts select the functions themselves.
+// The header overloads these functions; the casts select the functions of the C interface.
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmExType>(&cublasGemmEx)), cublasGemmExType>);
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmStridedBatchedExType>(&cublasGemmStridedBatchedEx)),
                              cublasGemmStridedBatchedExType>);
@@ -97,7 +98,7 @@ TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {
   }
 }
 
-// NVIDIA's wheels in the activated Python environment; the newer version comes first.
+// cuBLAS from NVIDIA's wheels in the activated Python environment; the newer version comes first.
 TEST(Cublas, IsLookedForInThePackagesOfPython) {
   namespace fs = std::filesystem;
   const fs::path prefix = fs::path(testing::TempDir()) / ("plugrad-cublas-" + std::to_string(getpid()));

@@ -1,5 +1,5 @@
-// Matrix products of the CUDA backend through a cuBLAS replacement that checks every argument: each layout gives the correct
-// values, through the intended call.
+// Matrix products of the CUDA backend with a cuBLAS replacement that checks every argument: each layout gives the correct
+// values by the intended call.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

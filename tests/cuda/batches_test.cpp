@@ -1,4 +1,4 @@
-// How many kernels the steps of optimisers launch on the emulated GPU.
+// The number of kernels that the steps of optimisers launch on the emulated GPU.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/plugrad.hpp>
@@ -50,13 +50,13 @@ TEST_F(OneLaunch, UpdatesManyParameters) {
   EXPECT_EQ(launches([&] { many.step(); }), 2u);
 }
 
-// Groups of parameters have rates of their own.
+// Each group of parameters has its own rate.
 TEST_F(OneLaunch, IsForParametersOfOneGroup) {
   nn::SGD sgd({{parameters(5)}, {parameters(5), {{"lr", 0.5}}}, {parameters(5), {{"momentum", 0.9}}}}, 0.1);
   EXPECT_EQ(launches([&] { sgd.step(); }), 3u);
 }
 
-// The second of two launches fails: the host must not repeat the first one.
+// If the second of two launches fails, the host must not repeat the first launch.
 TEST_F(OneLaunch, IsNotRepeatedIfAnotherOneFails) {
   constexpr int kMemory = 2;  // cudaErrorMemoryAllocation
   int failures = 0;
@@ -81,12 +81,12 @@ TEST_F(OneLaunch, IsNotRepeatedIfAnotherOneFails) {
   EXPECT_GT(failures, 0);
 }
 
-// Of the same memory.
+// A tensor that shares the memory of x.
 Tensor imported(const Tensor& x) {
   return dlpack::import_versioned(dlpack::export_versioned(x), Device("cuda-emu"), dlpack::Order::host());
 }
 
-// Two imports of one array: the product reads it before the step changes it.
+// Two imports of one array: the product reads the array before the update changes it.
 TEST_F(OneLaunch, DoesNotMoveBeforeAReader) {
   const NoGrad unrecorded;
   const Tensor array = zeros({8, 8}), grad = ones({8, 8}), w = ones({8, 8});
@@ -117,7 +117,7 @@ TEST_F(OneLaunch, IsEnoughInACompiledStep) {
   EXPECT_NE(step.explain().find("9 calls of adam_step run as one batch"), std::string::npos) << step.explain();
 }
 
-// Two more launches set the number that reports of failures count from.
+// Two more launches store the number from which failure reports count.
 TEST_F(OneNode, IsEnoughInAGraph) {
   nn::AdamW adam(parameters(9), 0.1);
   auto step = neg_beside(adam);
@@ -139,7 +139,7 @@ TEST_F(OneNode, IsNotForUpdatesOfTheSameMemory) {
   });
   for (int i = 0; i < 3; ++i) step(in);
   EXPECT_NE(step.explain().find("run as one list"), std::string::npos) << step.explain();
-  EXPECT_EQ(launches([&] { step(in); }), 5u) << step.explain();  // two updates, neg, and the two
+  EXPECT_EQ(launches([&] { step(in); }), 5u) << step.explain();  // two updates, neg, and the two for failure reports
   const std::vector<float> values = all.to_vector<float>();
   EXPECT_EQ(values[25], -7);
   EXPECT_EQ(values[35], -3);

@@ -22,7 +22,8 @@ std::vector<float> losses_on(Device device) {
   return trainer.run_steps(kSteps);
 }
 
-// Weights and batches are the same. Sums run in another order; Adam's division by small numbers amplifies the difference.
+// Weights and batches are the same on both devices. Sums run in another order, and Adam's division by small numbers
+// amplifies the differences.
 TEST(FashionMnist, HasTheLossesOfTheCpu) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no dataset-fashion-mnist in " << kData;
   if (!has_device("cpu")) GTEST_SKIP() << "no plugin for cpu";

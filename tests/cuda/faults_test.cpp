@@ -89,7 +89,7 @@ TEST_F(FaultsDeathTest, ARefusedLaunchIsTheErrorOfItsOpAlone) {
       "code 7: .*TANH.*invalid configuration argument");
 }
 
-// Errors of one call only, such as another library's graph capture or code that cannot be compiled.
+// Errors that concern a single call, such as the graph capture of another library or code that cannot be compiled.
 TEST_F(FaultsDeathTest, AnErrorThatDoesNotStickIsOfItsCallAlone) {
   expect(
       "",
@@ -119,7 +119,7 @@ TEST_F(FaultsDeathTest, AnUploadNeedsNoLargePinnedMemory) {
       [] {
         const std::vector<float> values(3 * kMebi, 2.0f);
         Device("cuda-emu").sync();
-        simt::inject(simt::Injection::malloc_fails, 2);  // the tensor's memory, then the large slots
+        simt::inject(simt::Injection::malloc_fails, 2);  // first the tensor's memory, then the large slots
         demand(total(Tensor::from(values, {3 * kMebi}, Device("cuda-emu"))) == 6.0f * kMebi, "the values are there");
         demand(total(Tensor::from(values, {3 * kMebi}, Device("cuda-emu"))) == 6.0f * kMebi, "and again");
       },

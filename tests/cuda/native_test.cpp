@@ -1,4 +1,5 @@
-// Arrays of another library on the same device, whose stream is slow: imports wait for it, and it waits for exports.
+// Arrays of another library on the same device, whose stream is slow: imports wait for that stream, and it waits for
+// exports.
 #include <plugrad/sdk/native.h>
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -26,7 +27,7 @@ constexpr int64_t kCount = 1000;
 constexpr size_t kBytes = kCount * sizeof(float);
 
 void demand(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorName(error); }
-// Sleeps long enough for work that waits for nothing to complete.
+// Sleeps long enough that work without a wait completes.
 void linger() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
 // Blocks a stream until the test releases it.
@@ -54,7 +55,7 @@ class Hold {
   std::atomic<bool> open_{false}, left_{false};
 };
 
-// The other library: a stream, an array of zeros on device 0, and pinned memory to fill it from or read something into.
+// The other library: a stream, an array of zeros on device 0, and pinned memory for copies to and from the device.
 struct Library {
   Library() {
     demand(cudaSetDevice(0));
@@ -141,7 +142,7 @@ TEST_F(Native, AnImportIsOrderedUnlessItSaysOtherwise) {
   EXPECT_EQ(copy.to_vector<float>(), all(5));
 }
 
-// As PyTorch does with the stream that it receives.
+// A producer can make the consumer's stream wait, as PyTorch does with the stream that it receives.
 TEST_F(Native, AProducerMakesOurStreamWait) {
   Library library;
   cudaEvent_t filled = nullptr;
@@ -206,7 +207,7 @@ TEST_F(Native, MemoryGoesBackOnceNothingUsesIt) {
 [[noreturn]] void import_on_the_second_device() {
   add_backend(plugrad_cuda_backend(host()));
   const Device there = dlpack::device_of({2, 1});
-  set_device_options("cuda-emu:0", {});  // throws once it is open
+  set_device_options("cuda-emu:0", {});  // throws if the device is open
   std::fprintf(stderr, "%s alone\n", there.name().c_str());
   std::exit(0);
 }

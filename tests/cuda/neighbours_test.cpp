@@ -1,4 +1,4 @@
-// The backend beside other users of CUDA in the process: the current device, contexts, graph captures, peers, forks.
+// The backend with other users of CUDA in the process: the current device, contexts, graph captures, peers, forks.
 #include <tests/cuda/faults.hpp>
 
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
 // The ops of networks on lines that exceed a block's registers, sums that are cut into segments, and tensors of several
-// tiles. The expected values are the CPU's.
+// tiles. The CPU computes the expected values.
 #include <plugrad/plugrad.hpp>
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ TEST_F(NetworkSizes, TheFirstOfLongLines) {
     }
 }
 
-// Lines of one part, of two, and of as many that the last merge has one part too few; many elements are equal.
+// Lines of one part, of two parts, and of a number of parts that leaves the last merge incomplete; many elements are equal.
 TEST_F(NetworkSizes, SortsLinesOfAnyLength) {
   const auto decompositions = [] { return default_device().counters().decompositions; };
   const uint64_t before = decompositions();

@@ -6,15 +6,15 @@
 namespace plugrad::test {
 namespace {
 
-// Places from 0 to below `extent`.
+// Places from 0 to extent - 1.
 Tensor places(S s, const Shape& shape, T x, int64_t extent) { return remainder(whole(s, shape, x), extent); }
 Tensor places(S s, T x) { return places(s, x.shape(), x, x.size(-1)); }
-// Each place of the last axis once, in any order.
+// Each place of the last axis once, in random order.
 Tensor each_place(S s, T x) { return argsort(ordered(s, x), -1); }
-// Of the last axis.
+// One line of places in the last axis.
 Tensor line_of(S s, T x) { return places(s, {x.size(-1)}, x, x.size(-1)); }
 
-// Small factors, so that no product of equal places grows; the elements stay apart.
+// The factors are close to 1, so that products of several elements at one place do not grow; otherwise the elements differ.
 Tensor reduced(S s, T x, ScatterReduction how) {
   const Tensor source = how == ScatterReduction::prod ? 1 + 0.125 * tanh(x) : ordered(s, x);
   return scatter_reduce(x, -1, places(s, x), source, how, how != ScatterReduction::mean);

@@ -158,7 +158,7 @@ constexpr StepKind kKinds[] = {
 
 bool is_leaf(const Step& step) { return step.kind == &kKinds[0]; }
 
-// Any kind but the leaf, of both tables.
+// Returns any kind from both tables, leaves included.
 const StepKind& draw_kind(Random& random) {
   const std::span<const StepKind> wide = wide_kinds();
   const int64_t narrow = static_cast<int64_t>(std::size(kKinds)), at = below(random, narrow + std::ssize(wide));
@@ -176,7 +176,7 @@ Tensor make_leaf(const Step& step, DType dtype, Device device) {
   Random random(static_cast<uint64_t>(step.numbers[0]));
   std::vector<double> values(static_cast<size_t>(step.shape.count()));
   for (double& x : values)
-    // the same in both dtypes
+    // a value that f32 and f64 represent exactly
     x = static_cast<double>(static_cast<float>(std::uniform_real_distribution<double>(-2, 2)(random)));
   Tensor leaf = dtype == DType::f64 ? Tensor::from(values, step.shape, device)
                                     : Tensor::from(std::vector<float>(values.begin(), values.end()), step.shape, device);

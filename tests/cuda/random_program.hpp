@@ -1,4 +1,4 @@
-// Small programs of tensor ops, drawn from a seed. They are the same on every device, and printable.
+// Small programs of tensor ops, drawn from a seed. They are the same on every device, and can be printed.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -9,11 +9,11 @@
 
 namespace plugrad::test {
 
-// The value that a step makes; a and b name earlier ones.
+// A step makes one value; a and b are the indices of earlier values.
 struct Step {
   const struct StepKind* kind;
   int a = -1, b = -1;
-  Shape shape;                   // of the result, or of a leaf
+  Shape shape;                   // the shape of the result, or of a leaf
   std::vector<int64_t> numbers;  // their meaning depends on the kind: axes, a range, indices
 };
 

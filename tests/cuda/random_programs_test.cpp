@@ -1,5 +1,5 @@
-// A thousand random programs have the same values and gradients on cpu and on the device of the test. A program that differs
-// is shrunk before it is printed: steps that are not needed for the difference are left out.
+// A thousand random programs have the same values and gradients on cpu and on the device of the test. If a program differs,
+// the test removes the steps that the difference does not need, and prints the rest.
 #include <tests/cuda/random_kinds.hpp>
 
 #include <plugrad/runtime/runtime.hpp>
@@ -14,7 +14,7 @@
 namespace plugrad::test {
 namespace {
 
-constexpr uint64_t kPrograms = 100;  // per test; there are ten
+constexpr uint64_t kPrograms = 100;  // per test; there are ten tests
 
 double largest(const std::vector<std::vector<double>>& all) {
   double most = 0;
@@ -45,7 +45,7 @@ std::string difference(const std::vector<std::vector<double>>& want, const std::
   return {};
 }
 
-// How the device differs from cpu; empty if it does not.
+// Describes how the device differs from cpu; empty if it does not.
 std::string fault(const Program& program, DType dtype) {
   const Results want = run_program(program, dtype, Device("cpu")), got = run_program(program, dtype, default_device());
   const double allowed = bound(want, dtype);
@@ -53,7 +53,7 @@ std::string fault(const Program& program, DType dtype) {
   return found.empty() ? difference(want.gradients, got.gradients, allowed, "gradient of leaf ") : found;
 }
 
-// The program without steps that the fault does not need.
+// Returns the program without the steps that the fault does not need.
 template <class Fails> Program shrunk(Program program, Fails fails) {
   for (size_t step = program.steps.size(); step-- > 0 && program.steps.size() > 1;) {
     if (is_used(program, step)) continue;
@@ -77,7 +77,7 @@ TEST_P(Programs, AgreeWithTheCpu) {
 }
 INSTANTIATE_TEST_SUITE_P(Hundreds, Programs, testing::Range<uint64_t>(0, 10));
 
-// The test can fail: results are not constant, and a small deviation is found.
+// Shows that the test can fail: results are not constant, and a small deviation is found.
 TEST(Difference, IsFound) {
   const Program program = draw_program(1);
   const Results results = run_program(program, DType::f64, default_device());

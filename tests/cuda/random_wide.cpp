@@ -1,5 +1,5 @@
-// Steps of functions that are composed of others. What jumps (order, comparisons, rounding, whole numbers) works on numbers
-// that every device holds exactly, so that a difference by rounding stays one.
+// Steps of functions that are composed of other functions. Functions that are not continuous (order, comparisons, rounding,
+// whole numbers) get numbers that are exact on every device, so that rounding cannot cause large differences.
 #include <tests/cuda/random_kinds.hpp>
 
 #include <plugrad/plugrad.hpp>
@@ -7,7 +7,7 @@
 namespace plugrad::test {
 namespace {
 
-// One more axis in front, of two elements.
+// A result with one more axis in front, of two elements.
 std::optional<Step> draw_doubled(const Steps& steps, Random& random) {
   const int a = pick(steps, random);
   Shape shape{2};
@@ -16,7 +16,7 @@ std::optional<Step> draw_doubled(const Steps& steps, Random& random) {
 }
 
 int axis_of(S s) { return static_cast<int>(s.numbers[0]); }
-// (n, c, l)
+// x in the shape (n, c, l).
 Tensor batches(T x) { return reshape(x, {-1, x.size(-2), x.size(-1)}); }
 Tensor like(T y, T x) { return reshape(y, x.shape()); }
 

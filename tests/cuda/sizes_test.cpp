@@ -1,5 +1,5 @@
-// Tensors larger than one launch's blocks: kernels that loop over tiles, reductions of cut lines, rows of any length,
-// transposing copies, sums in a fixed order. The expected values are the CPU's.
+// Tensors larger than the blocks of one launch: kernels that loop over tiles, reductions of lines that are cut into
+// segments, rows of any length, transposing copies, sums in a fixed order. The CPU computes the expected values.
 #include <plugrad/plugrad.hpp>
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST_F(Sizes, SumsOfLinesThatAreCutIntoSegments) {
   compare([](const Tensor& x, const Tensor&) { return sum(lt(x, 0)); }, tall, tall);
 }
 
-// Adjacent columns are read together if they form whole aligned packs, otherwise one by one.
+// A kernel reads adjacent columns together if they form whole aligned packs, otherwise one by one.
 TEST_F(Sizes, ColumnsOfAnyNumberAndAlignment) {
   const Shape shapes[] = {{5000, 1}, {5000, 4}, {3000, 7}, {2049, 64}, {700, 260}, {3, 4100}, {1, 1000}, {20000, 36}};
   for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean})
@@ -140,7 +140,7 @@ Tensor gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, 
   return leaf.grad();
 }
 
-// Lines that fit into a few threads' registers, that need a block, that exceed a block; strided and misaligned lines.
+// Lines that fit into the registers of a few threads, lines for one block, longer lines; strided and misaligned lines.
 TEST_F(Sizes, LogSoftmaxOfLinesOfAnyLengthAndLayout) {
   const Shape shapes[] = {{3000, 10}, {40, 1}, {1, 40}, {70, 64}, {33, 1001}, {3, 4096}, {2, 4100}, {2, 9001}, {2, 40000}};
   for (const DType dtype : {DType::f32, DType::f64})

@@ -1,4 +1,5 @@
-// The plugin in plain C, which has the ops of an MLP in f32 and no fused ones: it trains as the other plugins do.
+// The plugin in plain C has the ops of an MLP in f32 and no fused ops. A training on it has the same losses as on other
+// devices.
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/layers.hpp>
@@ -31,7 +32,8 @@ Tensor targets(Device device) {
   return Tensor::from(t, {kRows}, device);
 }
 
-// The losses of 60 steps on a device. The reference device draws the weights, so that all devices start from the same.
+// The losses of 60 steps on a device. The reference device draws the weights, so that all devices start with the same
+// weights.
 std::vector<double> losses_on(Device device, const Make& make) {
   manual_seed(17);
   const Device reference("reference");

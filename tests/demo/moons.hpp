@@ -1,4 +1,4 @@
-// micrograd's demonstration: points, weights and losses as the original has them.
+// The points, weights and losses of micrograd's demonstration.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -26,7 +26,7 @@ constexpr int64_t kMoonsLayers[] = {2, 16, 16, 1};
 constexpr double kMoonsDecay = 1e-4;
 inline double moons_rate(size_t step) { return 1.0 - 0.9 * static_cast<double>(step) / 100; }
 
-// The loss as the fixture has it: 1e-9 relative.
+// Expects the loss of the fixture within 1e-9, relative, and its accuracy.
 void expect_moons_step(size_t step, double loss, double accuracy);
 
 }  // namespace plugrad::test

@@ -83,7 +83,7 @@ MLP started() {
   return model;
 }
 
-// The loss of the whole batch, and the share of correctly classified points.
+// Returns the loss of the whole batch, and the share of correctly classified points.
 std::pair<Value, double> loss_of(const MLP& model) {
   Value loss = 0.0;
   int right = 0;
@@ -143,7 +143,7 @@ struct Net {
   }
 };
 
-// The loss and its accuracy, as tensors of one element.
+// Returns the loss, a tensor of one element, and the accuracy.
 std::pair<Tensor, double> loss_of(const Net& net, const Tensor& points, const Tensor& labels) {
   const Tensor scores = net(points);
   Tensor loss = mean(relu(1 - labels * scores));

@@ -1,4 +1,4 @@
-// Values: numbers, gradients, and inspection of their graph.
+// Value: numbers, gradients, and inspection of the graph.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/runtime/generator.hpp>

@@ -1,4 +1,4 @@
-// Checkpoints of plugrad train, whose metadata configure a run.
+// Checkpoints of `plugrad train`, whose metadata configure a run.
 #include <tests/fuzz/target.hpp>
 
 #include <tools/train/trainer.hpp>
@@ -19,7 +19,7 @@ training::TrainingConfig small_config() {
   return config;
 }
 
-// A file may describe a network that is large and not wrong; to allocate it here would only take time.
+// A valid file may describe a large network; allocating it here would only take time.
 bool is_small(const training::TrainingConfig& config) {
   return config.data == "moons" && config.hidden.size() < 10 &&
          std::ranges::all_of(config.hidden, [](int64_t width) { return width <= 64; });

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostExtents = 9;
 
-// What an input holds.
+// The contents of an input.
 struct Described {
   dlpack::Version version;
   uint64_t flags;
@@ -25,8 +25,8 @@ struct Described {
 
 alignas(64) std::array<char, 4096> memory{};
 
-// Whether there are few elements, and all of them lie in the memory, which no importer can know. A double is exact for what
-// lies near it.
+// Returns whether there are few elements and all are inside `memory`, which an importer cannot check. Double precision is
+// exact for offsets near `memory`.
 bool is_within(const Described& d) {
   const double size = d.dtype.bits / 8.0;
   double least = static_cast<double>(d.offset), most = least, count = 1;
@@ -52,7 +52,7 @@ Described valid(std::initializer_list<int64_t> shape, dlpack::ElementType dtype)
   return d;
 }
 
-// Reads the elements only if they lie in the memory. An import of read-only memory reads them, too, and one of bools.
+// Reads the elements only if they are inside `memory`. Imports of read-only memory and of bools also read the elements.
 template <class Import> void import(Import import_it, const Described& d) {
   const bool is_readable = d.rank >= 0 && d.rank <= kMostExtents && is_within(d);
   constexpr int kBool = 6;

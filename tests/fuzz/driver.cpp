@@ -1,6 +1,6 @@
 // fuzz_TARGET [SECONDS] [SEED] | FILE
-// Damages valid inputs for that long, and keeps those whose outcome is new. Ends with status 0 if each input was read or
-// refused within ten seconds. Otherwise the input lies in fuzz_TARGET.input, and `fuzz_TARGET FILE` reads it alone.
+// Damages valid inputs for SECONDS, 60 by default, and keeps the inputs whose outcome is new. Ends with status 0 if each
+// input was read or refused within ten seconds. Otherwise writes the input to fuzz_TARGET.input. With FILE, reads only FILE.
 #include <tests/fuzz/target.hpp>
 
 #include <fcntl.h>
@@ -25,14 +25,14 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned kMostSeconds = 10;      // for one input
 constexpr rlim_t kMostBytes = 4ull << 30;  // of address space
 constexpr size_t kLargest = 64 << 10;      // inputs that grow beyond this are dropped
-constexpr size_t kMostKept = 5000;         // messages that repeat a part of the input make many kinds
+constexpr size_t kMostKept = 5000;         // limits the corpus: messages that repeat a part of the input count as new kinds
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;  // a sanitizer reserves terabytes
 #else
 constexpr bool kSanitized = false;
 #endif
 
-// For the handler of signals, which may not allocate.
+// For the signal handler, which must not allocate.
 const std::string* current = nullptr;
 char found_path[256];
 
@@ -72,7 +72,7 @@ class Mutator {
       default: splice(bytes, at, other);
     }
   }
-  // A number at which arithmetic goes wrong, as binary or as digits.
+  // Writes a number at which arithmetic often fails, in binary or as digits.
   void number(std::string& bytes, size_t at) {
     static constexpr uint64_t kNumbers[] = {0,          1,          7,          127,        255,   65535,    1ull << 31,
                                             0xffffffff, 1ull << 32, ~0ull >> 1, 1ull << 63, ~0ull, ~0ull - 7};
@@ -93,7 +93,7 @@ class Mutator {
   std::mt19937 random_;
 };
 
-// An outcome without what only repeats the input.
+// The letters of an outcome outside of quotation marks, which often repeat the input.
 std::string kind_of(const std::string& outcome) {
   std::string kind;
   bool quoted = false;
@@ -122,7 +122,7 @@ int fuzz(int seconds, uint32_t seed) {
   }
   const size_t valid = corpus.size();
   Mutator mutator(seed);
-  // Half of the inputs derive from valid ones, as most of the others are refused.
+  // Half of the inputs derive from valid inputs, because most of the kept inputs are refused.
   const auto choose = [&]() -> const std::string& {
     return corpus[mutator.below(mutator.below(2) ? valid : corpus.size())];
   };

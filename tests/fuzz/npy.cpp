@@ -16,7 +16,7 @@ std::vector<std::string> fuzz_seeds() {
           archive(false), archive(true)};
 }
 
-// An array's file has the length of its header in the bytes 8 and 9.
+// The file of an array stores the length of its header in bytes 8 and 9.
 void fuzz_repair(std::string& bytes, int64_t grown) {
   if (bytes.starts_with("\x93NUMPY")) add_to_number(bytes, 8, sizeof(uint16_t), grown);
 }

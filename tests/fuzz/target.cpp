@@ -19,7 +19,7 @@ std::string outcome;
   std::abort();
 }
 
-// Replaces what the file holds.
+// Replaces the contents of the file.
 void fill(int file, const uint8_t* bytes, size_t count) {
   if (ftruncate(file, 0) || pwrite(file, bytes, count, 0) != static_cast<ssize_t>(count)) stop("no memory for the input");
 }

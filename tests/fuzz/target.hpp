@@ -1,4 +1,4 @@
-// What a fuzzer of a reader consists of. libFuzzer needs the entry point alone; our driver begins with the seeds.
+// The functions of a fuzz target. libFuzzer needs only the entry point; driver.cpp also begins with the seeds.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -15,8 +15,8 @@ namespace plugrad::test {
 
 // Valid inputs.
 std::vector<std::string> fuzz_seeds();
-// Mends what a change of the size made inconsistent, so that a reader gets beyond it. grown: the bytes that were added, less
-// those that were removed.
+// Corrects the sizes inside an input after its size changed, so that a reader does not stop there. grown: the number of
+// added bytes minus the number of removed bytes.
 void fuzz_repair(std::string& bytes, int64_t grown);
 
 // Reads each tensor of an open file, and the first half of its rows.
@@ -27,15 +27,15 @@ template <class File> void read_tensors(const File& file, Device device) {
   }
 }
 
-// Adds to a little-endian number of so many bytes inside an input; leaves an input that is too short as it is.
+// Adds `sum` to a little-endian number of `width` bytes inside an input; does not change an input that is too short.
 void add_to_number(std::string& bytes, size_t at, size_t width, int64_t sum);
 
-// Calls read with the path of a file that has these bytes and lies in memory. Returns 0. Ends the process if it throws
-// anything but Error.
+// Calls read with the path of a file in memory that has these bytes. Returns 0. Ends the process if read throws an exception
+// other than Error.
 int read_file_of(const uint8_t* bytes, size_t count, const std::function<void(const std::string& path)>& read);
-// What the last call of read_file_of threw; empty if it threw nothing.
+// The message of the Error in the last call of read_file_of; empty if nothing was thrown.
 const std::string& last_outcome();
-// The bytes of a file that `write` writes to the path that it gets.
+// Calls `write` with a path, and returns the bytes of the file that it writes.
 std::string bytes_written_by(const std::function<void(const std::string& path)>& write);
 
 }  // namespace plugrad::test

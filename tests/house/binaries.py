@@ -1,8 +1,8 @@
-"""Checks the exported names of built files, and where they look for libraries.
+"""Checks the exported names of built files, and the folders in which they search for libraries.
 
 binaries.py [--core FILE] [--plugin FILE]... [--program FILE]...
 The core exports only names of namespace plugrad, a plugin only its entry symbol. Every element of a RUNPATH begins with
-$ORIGIN: an absolute one names the machine that built it, and an empty one means the current directory.
+$ORIGIN: an absolute element names a path of the build machine, and an empty element means the current directory.
 """
 import argparse
 import re
@@ -19,13 +19,13 @@ def run(*command):
 
 
 def exported(file):
-    """The names a shared object defines for others, without symbol versions."""
+    """The names that a shared object exports, without symbol versions."""
     lines = run("nm", "-D", "--defined-only", "--format=posix", file).splitlines()
     return [line.split()[0].partition("@")[0] for line in lines]
 
 
 def runpath(file):
-    """The elements of RPATH and RUNPATH together; [] if there is neither."""
+    """The elements of RPATH and RUNPATH together; [] if the file has neither."""
     found = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "-dW", file))
     return [element for path in found for element in path.split(":")]
 

@@ -1,4 +1,4 @@
-"""The test of exports and RUNPATHs can fail: shared objects with each fault are built and found. CXX names the compiler."""
+"""The test of exports and RUNPATHs can fail: it reports shared objects built with each fault. CXX names the compiler."""
 import os
 import subprocess
 import tempfile

@@ -1,5 +1,5 @@
-"""What a new op and a new dtype cost: the files that name one of them by hand are those that docs/architecture.md lists, and
-are no more than it promises.
+"""Checks the cost of a new op and of a new dtype: docs/architecture.md lists all hand-written files that name an existing
+one, and there are no more such files than it promises.
 
 change_costs.py ROOT
 """
@@ -10,13 +10,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 FOLDERS = ["core", "sdk", "backends", "plugins", "python", "tools"]
-# Written by programs, or a second language's copy of a table.
+# Files that programs write, and copies of a table in another language.
 GENERATED = ["sdk/data/ops.json", "sdk/rust/*", "docs/*"]
-# Elementwise ops of tier 1 with one operand, which every backend has, and the most places that one may have.
+# Elementwise ops of tier 1 with one operand, which every backend implements, and the most places that may name an op.
 OPS, MOST_PLACES = ["ERF", "SILU"], 8
-# Beside their places: decisions about ops as a group.
+# Additional files, which decide about ops as a group.
 GROUPS = ["sdk/include/plugrad/sdk/rows.hpp", "sdk/ops.md"]
-# The dtype i16 stands for all. Files have types of their own, and tests name what they test.
+# The dtype i16 represents all dtypes. File formats have types of their own, and tests name the dtypes that they test.
 FORMATS, MOST_FILES = ["core/io/idx.cpp", "core/io/ggml_types.cpp", "python/tests/*"], 3
 
 
@@ -27,7 +27,7 @@ def rows(page, title):
 
 
 def patterns(row):
-    """The files of a row: `core/ops/` stands for all in it."""
+    """The files of a row: `core/ops/` means all files in that folder."""
     folder, found = "", []
     for name in re.findall(r"`([^`]+)`", row):
         name = name if "/" in name else f"{folder}/{name}"
@@ -37,13 +37,13 @@ def patterns(row):
 
 
 def naming(root, expression):
-    """The files written by hand in which the expression occurs."""
+    """The hand-written files in which the expression occurs."""
     listed = subprocess.run(["grep", "-rlE", expression, *FOLDERS], cwd=root, capture_output=True, text=True).stdout.split()
     return sorted(file for file in listed if not any(fnmatchcase(file, each) for each in GENERATED))
 
 
 def check(root):
-    """What is wrong, as lines."""
+    """Returns one line for each fault."""
     page, wrong = (root / "docs/architecture.md").read_text(), []
     places = rows(page, "Adding an op")
     if len(places) > MOST_PLACES:

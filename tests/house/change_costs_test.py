@@ -1,4 +1,4 @@
-"""change_costs.py finds an op and a dtype in files that no table lists, and tables that have grown."""
+"""change_costs.py finds an op and a dtype in files that no table lists, and tables that are too long."""
 import tempfile
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""What compiling and testing cost, counted instead of timed: lines of headers and of the tools' sources, sizes of objects,
-processes of quick.
+"""Checks the costs of compiling and testing by counts instead of times: lines of headers and of the tools' sources, sizes
+of objects, and the number of test processes in quick.
 
 compile_costs.py ROOT BUILD   with the compiler in CXX and ctest in CTEST
 
-A change that needs a higher bound says in its message why it is worth the time of everybody who builds.
+The commit message of a change that needs a higher bound explains why the change is worth the additional time of every build.
 """
 import os
 import subprocess
@@ -11,8 +11,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Lines that are not empty after preprocessing, in units that include only this header. Nearly all are the standard
-# library's: a header that starts to include <regex>, <iostream> or JSON shows up here.
+# Lines that are not empty after preprocessing, in units that include only this header. Nearly all lines come from the
+# standard library: a header that starts to include <regex>, <iostream> or JSON exceeds its bound.
 HEADER_LINES = {
     "plugrad/plugrad.hpp": 67_000,
     "plugrad/ops/elementwise.hpp": 30_000,
@@ -26,7 +26,7 @@ HEADER_LINES = {
     "tools/plugrad/json.hpp": 45_000,
     "tools/plugrad/options.hpp": 45_000,
 }
-# The same for each source of the tools, but not for the two that keep JSON and Program_options out of all others.
+# The same for each source of the tools, except for the two sources that alone include JSON and Program_options.
 TOOL_LINES = 70_000
 WRAPPERS = {"tools/plugrad/json.cpp", "tools/plugrad/options.cpp"}
 OBJECT_BYTES = 3_000_000

@@ -1,4 +1,4 @@
-"""The test of costs can fail: what is above a bound is found, and what is within it is not."""
+"""The test of costs can fail: it reports counts above a bound, and no count within its bound."""
 import tempfile
 import unittest
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A lexer for C++, just good enough to find functions, their lengths, and casts. It knows no types and no macros."""
+"""A lexer for C++ that finds functions, their lengths, and casts. It resolves neither types nor macros."""
 import re
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ def one_branch(all_tokens):
 
 
 def closing(source, opening):
-    """The index of the bracket that closes the one at `opening`, or of the last token."""
+    """The index of the bracket that closes the bracket at `opening`, or the index of the last token."""
     depth = 0
     for index in range(opening, len(source)):
         text = source[index].text
@@ -176,7 +176,7 @@ class Functions:
 
     @staticmethod
     def is_requirement(words):
-        """Whether a brace after these words opens a requires-expression: requires { or && requires (T x) {."""
+        """Returns whether a brace after these words opens a requires-expression: requires { or && requires (T x) {."""
         if words[-1:] == ["requires"]:
             return True
         return words[-3:] == ["requires", "(", ")"] and words[-4:-3] and words[-4] in ("requires", "&&", "||", "=")
@@ -201,7 +201,7 @@ class Functions:
         self.found.append(Function(name, first, self.source[end].line - first + 1))
 
     def lambdas(self, begin, end):
-        """Lambdas of an initialiser outside functions: each is a function."""
+        """Records the lambdas of an initialiser outside functions: each lambda is a function."""
         index = begin
         while index < end:
             before = self.source[index - 1]
@@ -253,7 +253,7 @@ def template_parameters(source):
 
 
 def is_literal(operand):
-    """A number, a character, true or false, with a sign or without."""
+    """Returns whether the operand is a number, a character, true or false, with or without a sign."""
     texts = [token.text for token in operand]
     if texts and texts[0] in ("-", "+"):
         operand = operand[1:]
@@ -261,7 +261,7 @@ def is_literal(operand):
 
 
 def is_type_list(operand):
-    """Whether the brackets hold only types, as in the function type int(double, const T&)."""
+    """Returns whether the brackets hold only types, as in the function type int(double, const T&)."""
     texts = [token.text for token in operand]
     if texts[0] == "*" and len(texts) <= 2:
         return len(texts) == 1
@@ -271,14 +271,14 @@ def is_type_list(operand):
 
 
 def is_declarator(source, opening, end):
-    """(*name)(...), (&name)[...], (Class::*name)(...): a declarator in brackets."""
+    """Returns whether the brackets hold a declarator: (*name)(...), (&name)[...], (Class::*name)(...)."""
     inner = [token.text for token in source[opening + 1:end]]
     follows = source[min(end + 1, len(source) - 1)].text in ("(", "[")
     return follows and ("".join(inner[:1]) in ("*", "&") and len(inner) <= 2 or "::*" in "".join(inner))
 
 
 def has_comma(operand):
-    """Whether there are several operands. A comma between the arguments of a template is none."""
+    """Returns whether there are several operands. A comma between template arguments does not separate operands."""
     index = 0
     while index < len(operand):
         text = operand[index].text
@@ -296,7 +296,7 @@ def has_comma(operand):
 
 
 def is_placement_new(source, first):
-    """Whether new (place) stands before the type at `first`."""
+    """Returns whether new (place) stands before the type at `first`."""
     if source[first - 1].text != ")":
         return False
     depth, index = 1, first - 1

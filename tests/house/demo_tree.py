@@ -1,4 +1,5 @@
-"""scripts/demo.sh in a copy of the tree: it trains, says what its plugin lacks, and neither installs nor pretends more.
+"""Runs scripts/demo.sh in a copy of the tree: it trains, states the limits of its plugin, builds only the parts that it
+runs, and its plugin cannot be installed.
 
 demo_tree.py ROOT
 """

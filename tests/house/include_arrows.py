@@ -1,5 +1,5 @@
-"""Who may include whom: walks the sources below a root and fails on any #include that docs/architecture.md does not allow.
-It also fails if a room of the core uses names from rooms above or implements another room's header: see rooms.py.
+"""Checks all sources below a root and fails on any #include that docs/architecture.md does not allow.
+It also fails if a room of the core uses names of higher rooms or implements another room's header: see rooms.py.
 
 include_arrows.py ROOT
 """
@@ -13,7 +13,7 @@ import rooms
 SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".cc", ".inl", ".def", ".cu", ".cuh", ".in"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:<([^>]+)>|"([^"]+)"|(\S+))', re.MULTILINE)
 
-# External headers, by the name under which a rule allows them.
+# External headers, by the names that rules use for them.
 OUTSIDE = {
     "dll": ["boost/dll/*", "boost/dll.hpp"],
     "program_options": ["boost/program_options.hpp", "boost/program_options/*"],
@@ -41,8 +41,8 @@ SDK = ["sdk/include"]
 PUBLIC = SDK + ["core/*/public"]
 TESTED = PUBLIC + ["tests", "tests/*", "tools", "process", "sdk/conformance", "backends/*/public", "plugins/*/public"]
 
-# A folder, the folders of ours that it may include, and the external headers. The first row that matches a file counts.
-# X/public is an include directory of X, X/inner the rest of X. {0} and {1} are what the row's stars matched.
+# A folder, the folders of this tree that it may include, and the external headers. The first row that matches a file counts.
+# X/public is an include directory of X, X/inner the rest of X. {0} and {1} are the texts that the row's stars matched.
 RULES = [
     ("sdk/include", SDK, STANDARD),
     ("sdk/conformance", PUBLIC + ["sdk/conformance", "process"], MACHINE | {"program_options", "json"}),
@@ -118,14 +118,14 @@ def rule_for(folder):
 
 
 def include_roots(root, is_test):
-    """The directories whose headers are included as <plugrad/...>; a test may have stand-ins for external headers."""
+    """The directories whose headers are included as <plugrad/...>; a test may have replacements for external headers."""
     stand_ins = sorted(root.glob("tests/*/include")) if is_test else []
     return [*stand_ins, root / "sdk/include", root / "core/include", *sorted(root.glob("backends/*/include")),
             *sorted(root.glob("plugins/*/include"))]
 
 
 def locate(root, roots, including, name, quoted):
-    """The file of the repository that an include names, relative to root; None for an external one."""
+    """The file of the repository that an include names, relative to root; None for an external header."""
     candidates = [base / name for base in roots] + [root / name]
     if quoted:
         candidates.insert(0, including.parent / name)
@@ -136,7 +136,7 @@ def locate(root, roots, including, name, quoted):
 
 
 def check_include(root, roots, file, rule, name, quoted):
-    """Why this include is not allowed, or None."""
+    """Returns why this include is not allowed, or None."""
     ours, outside = rule
     if ".." in PurePosixPath(name).parts:
         return "write the full path from the root, without '..'"

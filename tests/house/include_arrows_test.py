@@ -1,4 +1,4 @@
-"""The test of the include arrows can fail: each include planted here is found, each allowed one is not."""
+"""The test of the include arrows can fail: it reports each include planted here, and no allowed include."""
 import tempfile
 import unittest
 from pathlib import Path
@@ -43,7 +43,7 @@ FORBIDDEN = [
     ("core/tensor/print.cpp", "<core/ops/rule.hpp>"),
     ("core/nn/data.cpp", "<plugrad/io/npy.hpp>"),  # sideways
     ("core/nn/all.cpp", "<plugrad/plugrad.hpp>"),
-    ("core/training/fit.cpp", "<core/ops/rule.hpp>"),  # only what a room publishes
+    ("core/training/fit.cpp", "<core/ops/rule.hpp>"),  # only the published headers of a room
     ("core/ops/relu.cpp", "<plugrad/backends/cpu.hpp>"),  # core and backends meet only in the contract
     ("backends/cpu/add.cpp", "<plugrad/runtime/device.hpp>"),
     ("backends/reference/add.cpp", "<backends/cpu/pool.hpp>"),
@@ -70,7 +70,7 @@ FORBIDDEN = [
 ]
 
 
-# A file's text, and the name from above that the check finds in it, or None.
+# A file, its text, and the name of a higher room that the check finds in it, or None.
 NAMES = [
     ("core/runtime/local.hpp", "struct Tensor;", "Tensor"),
     ("core/include/plugrad/runtime/device.hpp", "class Node;", "Node"),
@@ -80,7 +80,7 @@ NAMES = [
     ("core/nn/value.cpp", "PyObject* made;", "PyObject"),
     ("core/runtime/streams/stream.cpp", 'open("cpu");', '"cpu"'),
     ("core/nn/linear.cpp", 'Device("cuda");', '"cuda"'),
-    ("core/tensor/impl.hpp", "Ref<Node> node;", None),  # the one name that is allowed
+    ("core/tensor/impl.hpp", "Ref<Node> node;", None),  # the only allowed name
     ("core/autograd/node.cpp", "Node& node_of(const Tensor& x);", None),
     ("core/nn/value.cpp", "Value::Value(double data) {}", None),
     ("core/runtime/local.hpp", "// A Tensor, a Value and Python: words, and \"cpu\" among them.", None),
@@ -88,7 +88,7 @@ NAMES = [
     ("tools/main.cpp", 'Device("cpu");', None),
 ]
 
-# Files, and the place of the definition that another room's header declares, or None if there is no fault.
+# Files, and the place of the definition whose declaration is in another room's header, or None if there is no fault.
 HEADERS = [
     ({"core/autograd/sum.hpp": "Tensor sum_to(const Tensor& x, const Shape& shape);\n",
       "core/ops/reduce.cpp": "\nTensor sum_to(const Tensor& a,\n              const Shape& b) {\n}\n"},

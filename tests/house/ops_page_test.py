@@ -1,4 +1,4 @@
-"""docs/generate_ops.py --check finds a page that is out of date, and what a plugin runs."""
+"""docs/generate_ops.py writes the expected parts, and its --check finds a page that is out of date."""
 import importlib.util
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Extracts the program of a page such as the README: its first C++ block, and the block after it, the expected output.
+"""Extracts a page's program, its first C++ block, and the expected output, the next block. The README is such a page.
 
 readme_example.py README OUT           writes the program
 readme_example.py --run README BINARY  runs it, and fails if it prints something else

@@ -1,4 +1,4 @@
-"""The README's table matches the recorded results, and its check can fail.
+"""The README's table matches the recorded results, and the check of the table can fail.
 
 readme_table_test.py
 """

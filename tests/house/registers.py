@@ -1,7 +1,7 @@
 """Registers and spills of the CUDA kernels, as ptxas reports them: a spill in a memory-bound kernel is a failure.
 
 registers.py NVCC ROOT ARCHITECTURE SOURCE...
-Such a kernel reads and writes each element once: registers spilled to memory would add traffic.
+A memory-bound kernel reads and writes each element once: registers spilled to memory would add traffic.
 """
 import re
 import shutil

@@ -1,8 +1,8 @@
-"""Checks rooms of the core beyond includes: no names from rooms above, and each room implements its own headers."""
+"""Checks rooms of the core beyond includes: no room uses names of higher rooms, and each room implements its own headers."""
 import re
 from pathlib import PurePosixPath
 
-# Each may use those before it; io is on a level with nn, and ops do not use steps.
+# Each room may use the rooms before it; io is on the same level as nn, and ops do not use steps.
 ROOMS = ["runtime", "tensor", "autograd", "steps", "ops", "nn", "training"]
 
 # A name and the first room that may use it, or None if no room of the core may.
@@ -20,7 +20,7 @@ ALLOWED = {
     ("core/tensor/dlpack.cpp", '"cpu"'): "a name of the protocol",
     ("core/tensor/dlpack.cpp", '"cuda"'): "a name of the protocol",
 }
-# Exceptions: a header, a function of it that a room above implements, and why.
+# Exceptions: a header, a function of it that a higher room implements, and why.
 IMPLEMENTED_ABOVE = {
     ("core/tensor/impl.hpp", "destroy"): "destroys a Node, which is incomplete there",
     ("core/tensor/impl.hpp", "drop_frozen"): "destroys a Node, which is incomplete there",
@@ -49,7 +49,7 @@ def without(text, strings):
 
 
 def names_from_above(path, text):
-    """Yields a line for each name in the file that its room may not use."""
+    """Yields a line for each name in the file that the file's room may not use."""
     room = room_of(path)
     if room not in ROOMS:
         return
@@ -63,7 +63,7 @@ def names_from_above(path, text):
 
 
 def closing(code, opening):
-    """The index of the parenthesis that closes the one at `opening`."""
+    """The index of the parenthesis that closes the parenthesis at `opening`."""
     depth = 0
     for i in range(opening, len(code)):
         depth += {"(": 1, ")": -1}.get(code[i], 0)
@@ -86,7 +86,7 @@ def parameter_types(text):
 
 
 def functions(text):
-    """Free functions at the left margin: (name, types of parameters), whether it is a definition, and its index."""
+    """Yields free functions at the left margin: (name, types of parameters), whether it is a definition, and its index."""
     code = re.sub(r"(?m)^\[\[.*?\]\] ", lambda m: "_" * (len(m.group(0)) - 1) + " ", without(text, True))
     for match in START.finditer(code):
         end = closing(code, match.end() - 1)
@@ -96,7 +96,7 @@ def functions(text):
 
 
 def implemented_above(texts):
-    """Yields a line for each function that is declared in a header of one room and defined in a source of another."""
+    """Yields a line for each function that a header of one room declares and a source of another room defines."""
     declared = {}
     for path, text in texts.items():
         if room_of(path) and path.endswith(".hpp"):

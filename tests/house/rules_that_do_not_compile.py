@@ -1,5 +1,5 @@
-"""What does not compile, and the compiler says why: a gradient whose parameters differ from the uses it lists, and programs
-with flags that do not fit the library.
+"""Code that must not compile, and the compiler's message: a gradient whose parameters differ from the uses that it lists,
+and programs with flags that the library does not support.
 
 rules_that_do_not_compile.py ROOT    with the compiler in CXX
 """
@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 MUL = "{ return mul(grad, x); }"
-# A declaration, and a part of the compiler's message, or None if it compiles.
+# A declaration, and a part of the compiler's message, or None if the declaration compiles.
 CASES = [
     ("constexpr auto g = gradient<kInput0>([](const Tensor& grad, const Tensor& x) " + MUL + ");", None),
     ("constexpr auto g = gradient([](const Tensor& grad, const Tensor& x) " + MUL + ");",
@@ -30,7 +30,7 @@ CASES = [
 ]
 
 
-# Flags of a program, and the only error.
+# Flags of a program, and the only error that they cause.
 FLAGS = [
     (["-std=c++17"], "compile with -std=c++20"),
     (["-std=c++20", "-D_GLIBCXX_USE_CXX11_ABI=0"], "compile without -D_GLIBCXX_USE_CXX11_ABI=0"),
@@ -51,7 +51,7 @@ def compile_case(root, text):
 
 
 def flags_not_as_expected(root):
-    """How many of FLAGS give another error, or more than one."""
+    """Returns how many of FLAGS cause another error, or more than one error."""
     failed = 0
     for flags, reason in FLAGS:
         done = compiled(root, "#include <plugrad/plugrad.hpp>\nint main() {}\n", *flags)

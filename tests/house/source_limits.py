@@ -1,4 +1,4 @@
-"""The limits that CONTRIBUTING.md sets: length of functions, lines and files, and one way to write a cast.
+"""Checks the limits of CONTRIBUTING.md: length of functions, lines and files, and one way to write a cast.
 
 source_limits.py ROOT
 
@@ -75,7 +75,7 @@ def function_faults(texts):
 
 
 def scalar_names(texts):
-    """For each folder the names of enumerations and of the contract's integers, without names that a class has too."""
+    """For each folder the names of enumerations and of the contract's integers, without names that are also classes."""
     names, classes = set(), defaultdict(set)
     for name, text in texts.items():
         if suffix(name) in CXX | {".h"}:
@@ -94,7 +94,7 @@ def cast_faults(texts):
 
 
 def faults(texts):
-    """One line for each limit that is not kept."""
+    """One line for each violation of a limit."""
     found = []
     for name, text in texts.items():
         found += [*line_faults(name, text), *file_faults(name, text)]

@@ -1,4 +1,4 @@
-"""The test of the limits can fail: each fault planted here is found, and what is within the limits is not."""
+"""The test of the limits can fail: it reports each fault planted here, and nothing that is within the limits."""
 import unittest
 
 import cxx

@@ -1,4 +1,4 @@
-"""Trains on Fashion-MNIST with a single plugin, to the accuracy that the network is known to reach.
+"""Trains on Fashion-MNIST with a single plugin, and expects at least the given accuracy.
 
 whole_training.py PROGRAM DEVICE ACCURACY [OPTION ...]
 """

@@ -16,7 +16,7 @@ CXX = os.environ.get("CXX", "c++")
 COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-vulkan",
               "backend-reference", "static"]
 sys.path[:0] = [str(SOURCE / "tests/house"), str(SOURCE / "tests/install")]
-import binaries  # noqa: E402  (the checks of the build tree hold for the installed one too)
+import binaries  # noqa: E402  (the checks of the build tree apply to the installed tree)
 import tutorial  # noqa: E402
 
 
@@ -52,7 +52,7 @@ class InstalledTree(unittest.TestCase):
         cls.plugins = cls.library / "plugrad/plugins-v0"
 
     def build_example(self, name, prefix):
-        """Configures and builds one of examples/ against an installed prefix only. Returns the build folder."""
+        """Configures and builds an example from examples/ against an installed prefix only. Returns the build folder."""
         folder = self.scratch / f"{name}-{prefix.name}"
         if not folder.exists():
             run(CMAKE, "-S", SOURCE / "examples" / name, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}",

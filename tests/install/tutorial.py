@@ -1,15 +1,15 @@
 """Follows docs/tutorial.md word by word.
 
-A block ```console holds commands, which begin with "$ ", and below each some of the lines that it prints, in their order;
-"..." in a line matches any text. A block whose first line names a file, such as ```cpp npu.cpp, is written to that file.
-Commands share folder and variables, as in one terminal. A block ```console install runs only where packages can be
+A block ```console holds commands, which begin with "$ ". Below each command are some of the lines that it prints, in their
+order; "..." in a line matches any text. A block whose first line names a file, such as ```cpp npu.cpp, is written to that
+file. Commands share folder and variables, as in one terminal. A block ```console install runs only where packages can be
 installed.
 """
 import re
 import shlex
 import textwrap
 
-# Keeps folder and exported variables from one command to the next.
+# Keeps the folder and exported variables from one command to the next.
 TERMINAL = """
 if [ -e {state}/variables ]; then . {state}/variables; cd "$(cat {state}/folder)"; fi
 {command}
@@ -38,7 +38,7 @@ def commands(lines):
 
 
 def first_missing(expected, output):
-    """The first expected line that does not follow those before it in the output, or None."""
+    """The first expected line that the output does not contain after the earlier expected lines, or None."""
     lines = iter(output.splitlines())
     for line in expected:
         pattern = ".*".join(re.escape(part) for part in line.rstrip().split("..."))

@@ -26,7 +26,7 @@ inline std::string gguf_texts(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) values += gguf_text(text);
   return gguf_array(8, texts.size(), values);
 }
-// Extents as ggml orders them: the innermost first.
+// `extents` in ggml's order: the innermost axis first.
 inline std::string gguf_tensor(const std::string& name, const std::vector<uint64_t>& extents, uint32_t type,
                                uint64_t offset) {
   std::string bytes = gguf_text(name) + little(static_cast<uint32_t>(extents.size()));

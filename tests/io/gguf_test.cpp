@@ -17,7 +17,7 @@ std::string from_hex(const std::string& digits) {
   return bytes;
 }
 
-// A block of each type, and 16 of its elements: number i at i * block / 16 + i * 5 % (block / 16). NumPy computed them.
+// A block of each type, and 16 of its elements: element i is at i * block / 16 + i * 5 % (block / 16). NumPy computed them.
 struct BlockRow {
   const char* type;
   uint32_t id;
@@ -82,7 +82,7 @@ TEST(Gguf, BlocksDecodeToTheElementsOfTheFormat) {
   for (const BlockRow& row : kBlocks) {
     SCOPED_TRACE(row.type);
     const std::string block = from_hex(row.hex);
-    // Two rows, of which the first is zeros: d is 0.
+    // Two rows. The first row is zero, because its scale d is 0.
     const std::string tensor = gguf_tensor("x", {row.elements, 2}, row.id, 0);
     const io::GgufFile file(scratch.write("a", gguf_file({}, {tensor}, std::string(block.size(), '\0') + block)));
     EXPECT_EQ(file.info("x").type, row.type);

@@ -118,7 +118,7 @@ TEST(LabelledImages, PairsThatDoNotFitAreRefused) {
   EXPECT_EQ(io::read_labelled_images(images, labels).labels.size(), 10u);
   expect_mentions(io_error_of([&] { io::read_labelled_images(images, fewer); }),
                   "holds 9 labels, but " + images + " holds 10");
-  // Headers are compared before any image is read: this file's images are not there.
+  // The reader compares headers before it reads any image: this file contains no images.
   const std::string header = idx_bytes({10, 4, 4}).substr(0, 16).replace(4, 4, std::string("\0\0\xea\x60", 4));
   const std::string promised = scratch.write("promised", header);
   expect_mentions(io_error_of([&] { io::read_labelled_images(promised, labels); }), "holds 10 labels, but");

@@ -1,4 +1,4 @@
-// Damages a valid file in many ways: whatever a reader makes of it must be a value or an Error.
+// Damages a valid file in many ways: a reader must return a value or throw an Error.
 #pragma once
 #include <plugrad/runtime/error.hpp>
 
@@ -28,8 +28,8 @@ inline std::string mutated(std::string bytes, std::mt19937& engine) {
   return bytes;
 }
 
-// Calls `read` with that many damaged files, and returns how many of them it refused with an Error. It fails the test for
-// any other exception.
+// Calls `read` with `files` damaged files, and returns how many of them it refused with an Error. Any other exception fails
+// the test.
 template <class Read> size_t count_refused(const Scratch& scratch, const std::string& bytes, int files, Read read) {
   std::mt19937 engine(20261122);
   size_t refused = 0;

@@ -71,7 +71,7 @@ TEST(Safetensors, ViewsAreWrittenAsTheyRead) {
   EXPECT_EQ(file.tensors.at("r").to_vector<float>(), (std::vector<float>{3, 1, 6, 4}));
 }
 
-// Bytes of any kind; every dtype of plugrad is one of the format's.
+// The elements have arbitrary bytes. The format has every dtype of plugrad.
 TEST(Safetensors, OneTensorOrSomeOfItsRowsReadAloneInEveryDType) {
   const Scratch scratch;
   std::map<std::string, Tensor> tensors;
@@ -122,7 +122,7 @@ TEST(Safetensors, RowsThatDoNotExistAreRefused) {
   }
 }
 
-// The bytes that the format's own library writes for these tensors.
+// The expected bytes are those that the format's own library writes for these tensors.
 TEST(Safetensors, TheBytesAreThoseOfTheFormat) {
   const Scratch scratch;
   const Device device = default_device();
@@ -148,7 +148,7 @@ TEST(Safetensors, EqualContentsGiveEqualFiles) {
 
 TEST(Safetensors, FilesOfOtherWritersAreRead) {
   const Scratch scratch;
-  // Tensors out of order, unaligned, with blanks and without metadata: all of this is valid.
+  // A valid file: tensors out of order, unaligned, with blanks and without metadata.
   const std::string header =
       "{ " + entry("z", "BOOL", "[1]", "[8,9]") + " ,\n" + entry("a", "F32", "[1, 2]", "[ 0, 8 ]") + "}   ";
   const std::string path = scratch.write("a", file_of(header, std::string("\0\0\x80\x3f\0\0\0\x40\1", 9)));

@@ -34,7 +34,7 @@ TEST(ShuffledRows, IsTheSameInEveryVersion) {
   EXPECT_EQ(io::shuffled_rows(8, 1, 0), (std::vector<int64_t>{7, 6, 0, 5, 2, 3, 1, 4}));
 }
 
-// Each of the 6 orders of 3 rows is about equally frequent (chi-squared, 5 degrees of freedom, p = 1e-6).
+// Each of the 6 orders of 3 rows has about the same frequency (chi-squared, 5 degrees of freedom, p = 1e-6).
 TEST(ShuffledRows, IsUnbiased) {
   constexpr int kShuffles = 6000;
   std::map<std::vector<int64_t>, int> counts;

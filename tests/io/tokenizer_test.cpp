@@ -34,7 +34,7 @@ std::string written(const std::string& text) {
   return out;
 }
 
-// All bytes, and tokens that merge from their first byte on; then "<|end|>".
+// A vocabulary of all bytes, of the words' prefixes, each merged from a shorter prefix and a byte, and of "<|end|>".
 io::BytePairVocabulary vocabulary_of(const std::vector<std::string>& words) {
   io::BytePairVocabulary vocabulary;
   std::set<std::string> known;
@@ -57,7 +57,7 @@ struct WordsRow {
   bool single_digits = false;
 };
 
-// The expressions of GPT-2, as Python's package tokenizers splits these texts.
+// Texts, and the words into which Python's package tokenizers splits them by GPT-2's expressions.
 const WordsRow kWords[] = {
     {"hello world", {"hello", " world"}},
     {"it's we're I'LL", {"it", "'s", " we", "'re", " I", "'", "LL"}},
@@ -80,7 +80,7 @@ const WordsRow kWords[] = {
 TEST(BytePairTokenizer, WordsEndWhereGpt2EndsThem) {
   for (const WordsRow& row : kWords) {
     SCOPED_TRACE(row.text);
-    // Each pair of neighbours could merge, too, if they were in one word.
+    // Each pair of adjacent words could also merge, if the pair were one word.
     io::BytePairVocabulary vocabulary = vocabulary_of(row.words);
     std::set<std::string> known(vocabulary.tokens.begin(), vocabulary.tokens.end());
     for (size_t i = 0; i + 1 < row.words.size(); ++i) {
@@ -242,7 +242,7 @@ std::string json_of(const std::vector<std::string>& tokens, const std::string& n
          R"(,"model":{"type":")" + type + R"(","vocab":{)" + vocabulary + "}}}";
 }
 
-// Each would take minutes if a place of the text looked at all tokens, or at all ends of pieces.
+// Each text would take minutes if the tokenizer compared each position with all tokens, or with all ends of pieces.
 TEST(WordPieceTokenizer, LongWordsTakeTimeInProportion) {
   io::WordPieceOptions options;
   options.longest_word = 1 << 20;

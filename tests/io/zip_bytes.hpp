@@ -23,11 +23,11 @@ inline std::string raw_deflate(const std::string& bytes) {
   return packed;
 }
 
-// What a test may say wrongly of a member.
+// A member of an archive. A test can falsify its sizes, offset and checksum.
 struct ZipRow {
   std::string name = {}, bytes = {};
   uint16_t method = 0, flags = 0;
-  int64_t more_size = 0, more_packed = 0, more_offset = 0;  // added to what the directory says
+  int64_t more_size = 0, more_packed = 0, more_offset = 0;  // added to the numbers in the headers
   uint32_t checksum_mask = 0;
 };
 

@@ -2,9 +2,9 @@
 
 cuda_mutants.py SOURCE BUILD [--count N] [--seed N] [--jobs N] [--report FILE]
 
-BUILD is a build of everything: its compiler commands and objects serve. A bug is one that mutants.py makes, in one of the
-files of kernels. The ops that the file names are tried first, in f32, and failures; a bug that survives meets the whole
-program. Changes that cost only time, such as another number of blocks, are no bugs; ACCEPTED says which those are.
+BUILD is a full build: the script uses its compiler commands and objects. mutants.py makes the bugs, in the files of kernels.
+The ops that the file names are tried first, in f32, and the cases of failures; if the bug survives, all cases run. Changes
+that cost only time, such as another number of blocks, are not bugs; ACCEPTED lists them.
 """
 import argparse
 import collections
@@ -33,7 +33,7 @@ ACCEPTED = [
     ("matmul.cu: return {false, false, 0}", "nobody reads it of a matrix that is not plain"),
     ("row_norms.cu: for (uint64_t group = blockIdx.x; group <", "a group beyond the last has no lines"),
 ]
-# What files without opcodes compute.
+# The ops that files without opcodes compute.
 FIRST = {"product.cu": "MATMUL,MATMUL_ADD", "reduction_plan.cu": "SUM,MAX,ARGMAX", "convolution_plan.cu": "CONVOLUTION",
          "architecture.cu": "ADD", "copies.cu": "COPY,CAST,FILL"}
 
@@ -70,7 +70,7 @@ class Emulator:
         return self.link(folder, [str(made)], entry)
 
     def link(self, folder, changed=(), instead_of=None):
-        """Returns the plugin, with changed objects instead of that of a command."""
+        """Returns the plugin, with changed objects instead of the object of one command."""
         objects = [str(self.build / each["output"]) for each in self.commands.values() if each is not instead_of]
         plugin = folder / "libplugrad-backend-cuda-emu.so"
         compiler = shlex.split(next(iter(self.commands.values()))["command"])[0]
@@ -90,7 +90,7 @@ def require_sound(emulator):
 
 
 def tried(emulator, bug):
-    """(whether it is a bug, what found it)."""
+    """Returns (whether the change is a bug, the line that reports it, or None)."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = emulator.plant(bug, Path(folder))
         if not plugin:
@@ -103,7 +103,7 @@ def tried(emulator, bug):
 
 
 def chosen(source, seed):
-    """Bugs in random order, as many from each file."""
+    """Yields bugs in random order, with the same share from each file."""
     turns = []
     for path in sorted((source / "backends/cuda").glob("*.cu")):
         bugs = list(bugs_of("cuda-emu", str(path.relative_to(source)), path.read_text()))

@@ -2,11 +2,11 @@
 
 mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--dtype DTYPES] [--report FILE]
 
-A bug is one small change of one line: another comparison, operator, constant or bound, a statement left out. A changed file
-that does not compile, or compiles to the same code, is no bug. Each bug is compiled into `reference`, `sim` or `c11`. A bug
-counts as found if plugrad-conform prints a FAIL line. The ops that a file contains are tried first, in f32, then in all
-dtypes; a bug that survives meets the whole program. The report lists what survived, and ACCEPTED says why some survivors are
-no bugs.
+A bug is one small change of one line: another comparison, operator, constant or bound, or a statement that is left out. A
+changed file that does not compile, or compiles to the same code, is not a bug. Each bug is compiled into `reference`, `sim`
+or `c11`. A bug counts as found if plugrad-conform prints a FAIL line or refuses the file. The ops that the file contains run
+first, in f32, then in all dtypes; if the bug survives, all cases run. The report lists the survivors, and ACCEPTED says why
+some survivors are not bugs.
 """
 import argparse
 import collections
@@ -23,13 +23,13 @@ from pathlib import Path
 
 CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
 FLAGS = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
-# The other files of sim check the host, or plant faults for its tests: what they do is no plugin's duty.
+# The other files of sim check the host or plant faults for its tests, which the contract does not ask of a plugin.
 SIM_CHANGED = ["device", "native", "list", "stream", "transfer"]
 LOOPS = "sdk/include/plugrad/sdk/loops"
 NORMS = "LAYER_NORM,LAYER_NORM_BACKWARD,RMS_NORM,RMS_NORM_BACKWARD,BATCH_NORM,BATCH_NORM_BACKWARD"
 ROWS = "LOG_SOFTMAX,LOG_SOFTMAX_BACKWARD,CROSS_ENTROPY,CROSS_ENTROPY_BACKWARD,SOFTMAX,SOFTMAX_BACKWARD,ARGSORT,TOPK,CUMSUM"
 WINDOWS = ("CONVOLUTION,CONVOLUTION_BIAS,CONVOLUTION_INPUT_GRAD,CONVOLUTION_WEIGHT_GRAD,MAX_POOL,MAX_POOL_BACKWARD")
-# What a file computes: the cases that are tried first.
+# For each file the cases that are tried first: the ops that it computes.
 FIRST = {
     "attention.cpp": "ATTENTION,ATTENTION_BACKWARD", "normalization.cpp": NORMS, "rowwise.cpp": ROWS,
     "windows.cpp": WINDOWS, "update.cpp": "DESCENT_STEP,SGD_STEP,ADAM_STEP", "fusion.cpp": "fusion.",
@@ -181,7 +181,7 @@ class House:
 
 
 def conform(program, plugin, *options):
-    """The first FAIL line, or how the program refused the file; None if it found nothing."""
+    """Returns the first FAIL line, or the message with which the program refused the file; None if it found no fault."""
     done = subprocess.run([program, "--deadline", "20", *options, str(plugin)], text=True, errors="replace",
                           capture_output=True, timeout=3000)
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
@@ -189,7 +189,7 @@ def conform(program, plugin, *options):
 
 
 def require_sound(house, program):
-    """Ends the program if plugrad-conform finds anything in a plugin without a bug: then no finding would mean anything."""
+    """Ends the program if plugrad-conform finds a fault in a plugin without a bug: its findings would then prove nothing."""
     for target in ("reference", "sim", "c11"):
         with tempfile.TemporaryDirectory() as folder:
             if found := conform(program, house.link(target, Path(folder)), "--only", "ADD,MATMUL,contract.,memory."):
@@ -200,14 +200,14 @@ def likely_cases(source, bug):
     """The names of the cases that are most likely to find a bug, as plugrad-conform's --only takes them."""
     if bug.target == "sim":
         return SIM_FIRST
-    if Path(bug.file).name == "functions.hpp":  # the op whose function it is
+    if Path(bug.file).name == "functions.hpp":  # the op that the function computes
         before = "\n".join((source / bug.file).read_text().splitlines()[:bug.line + 1])
         return next(reversed(re.findall(r"Function<PLUGRAD_OP_(\w+)>", before)), None)
     return FIRST.get(Path(bug.file).name)
 
 
 def tried(house, program, bug, dtypes):
-    """(whether it is a bug, what found it). With dtypes, only their cases run."""
+    """Returns (whether the change is a bug, the line that reports it, or None). With dtypes, only the cases of these run."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = house.plant(bug, Path(folder))
         if not plugin:
@@ -229,8 +229,8 @@ def without_line(bug):
 
 
 def chosen(source, seed, dtypes):
-    """Bugs in random order: three in plain loops, two in functions of one element, two in C, and one in streams. With
-    dtypes, only those in loops and functions, which alone compute in several dtypes."""
+    """Yields bugs in random order: three in plain loops, two in functions of one element, two in C, and one in streams. With
+    dtypes, it yields only bugs in loops and functions: C and streams do not compute in several dtypes."""
     loops = sorted(str(path.relative_to(source)) for path in (source / "backends/reference").glob("*.cpp"))
     loops += sorted(str(path.relative_to(source)) for path in (source / LOOPS).glob("*.hpp"))
     files = [("reference", loops, 3), ("reference", ["sdk/include/plugrad/sdk/functions.hpp"], 2),
@@ -247,7 +247,7 @@ def chosen(source, seed, dtypes):
 
 
 def arguments(about, count, second):
-    """The options of a program that plants bugs; `second` names what it needs besides the source."""
+    """Returns the options of a program that plants bugs; `second` names its argument after the source."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=lambda path: Path(path).resolve())
     parser.add_argument(second, type=lambda path: Path(path).resolve())
@@ -259,8 +259,8 @@ def arguments(about, count, second):
 
 
 def campaign(options, bugs, try_one, accepted):
-    """Plants options.count bugs and reports what try_one says of each: (whether it is a bug, what found it). Returns whether
-    at least 98% were found, without those that are no bugs by the list `accepted`."""
+    """Plants options.count bugs and reports the result of try_one for each: (whether it is a bug, the line that reports it).
+    Returns whether at least 98% were found; survivors in the list `accepted` do not count as bugs."""
     planted, survivors, by, running = 0, [], collections.Counter(), {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         while planted < options.count:

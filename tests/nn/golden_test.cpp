@@ -1,4 +1,4 @@
-// Modules beside PyTorch's: results and gradients of tests/fixtures/modules.json, which write_golden.py wrote.
+// Compares modules with PyTorch's: tests/fixtures/modules.json has the results and gradients that write_golden.py wrote.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 
@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 using Inputs = std::vector<Tensor>;
 
-// A module of a case, and how it is called.
+// The module of a case, and the function that calls it.
 struct Case {
   std::shared_ptr<nn::Module> module;
   std::function<Tensor(const Inputs& inputs)> call;

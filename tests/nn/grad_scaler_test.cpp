@@ -14,7 +14,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Tensor parameter() { return ones({2}).requires_grad_(); }
 
-// A scaled pass and step, whose gradient is `slope`.
+// A scaled backward pass with the gradient `slope`, and a step.
 bool step(GradScaler& scaler, nn::Optimizer& optimizer, const Tensor& x, double slope) {
   optimizer.zero_grad();
   scaler.scale(sum(mul(x, slope))).backward();

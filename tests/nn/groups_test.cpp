@@ -37,7 +37,7 @@ TEST(Groups, AreAddedWithTheirState) {
   optimizer.step();
   EXPECT_NEAR(b.to_vector<double>()[0], 0.5, 1e-7);
   EXPECT_EQ(optimizer.state()[5].tensor.item<int64_t>(), 1);
-  // A momentum that comes later gets its buffer when a step needs it.
+  // If the momentum is set later, the next step makes its buffer.
   nn::SGD later({a}, 0.5);
   later.set_option("momentum", 0.5);
   later.step();

@@ -1,4 +1,4 @@
-// Initialisers: bounds, moments, and what they refuse.
+// Initialisers: bounds, moments, and refused arguments.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 

@@ -1,4 +1,4 @@
-// Losses with their options pass all of them on to the functions.
+// Loss modules pass all their options to the functions.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 

@@ -10,19 +10,19 @@ namespace plugrad {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // the sanitizer keeps what was freed
+constexpr bool kSanitized = true;  // the sanitizer keeps freed memory
 #else
 constexpr bool kSanitized = false;
 #endif
 
-// 2,000 steps, or as many as the environment says; fewer on the slow devices of the tests.
+// 2,000 steps, or PLUGRAD_TEST_STEPS; fewer on slow test devices.
 int64_t steps_of_the_test() {
   const char* steps = std::getenv("PLUGRAD_TEST_STEPS");
   if (steps) return std::atoll(steps);
   return default_device().name().starts_with("cpu") ? 2000 : 50;
 }
 
-// The bytes of the process that are in memory.
+// The bytes of the process that reside in memory.
 int64_t resident() {
   long pages = 0, in_memory = 0;
   FILE* file = std::fopen("/proc/self/statm", "r");
@@ -40,7 +40,7 @@ Held held(const Device& device) {
   return {stats.active, stats.cached, resident()};
 }
 
-// A network with a layer of each kind that keeps something from one step to the next.
+// A network with a layer of each kind that keeps state from one step to the next.
 TEST(Training, HoldsItsMemoryConstant) {
   manual_seed(1);
   nn::Sequential net{nn::Conv2d(1, 2, {3}, {.padding = {1}}),

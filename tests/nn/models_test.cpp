@@ -1,4 +1,4 @@
-// A convolutional network and a transformer learn on every device what they learn on the device of plain loops.
+// A convolutional network and a transformer have the same losses on every device as on the reference device.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 

@@ -1,4 +1,4 @@
-// What modules do with their members, whatever they compute.
+// Modules and their members, apart from the values that modules compute.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 
@@ -27,7 +27,7 @@ struct Net final : nn::Module {
   Tensor forward(const Tensor& x) const override { return (*rest)(first(sub(x, mean)))*scale; }
 };
 
-// Parentheses do not compile, because g++ would construct, and so draw, the last module first.
+// Parentheses do not compile, because g++ would construct the last module first, and so draw its weights first.
 static_assert(!std::is_constructible_v<nn::Sequential, nn::Linear, nn::Linear>);
 TEST(Containers, DrawTheirWeightsInOrder) {
   manual_seed(3);
@@ -76,7 +76,7 @@ TEST(Modules, TrainAndEvaluate) {
   for (const nn::NamedModule& each : net.named_modules()) EXPECT_TRUE(each.module->training()) << each.name;
   int64_t seen = 0;
   net.apply([&](nn::Module& module) { seen = seen * 10 + static_cast<int64_t>(module.named_children().size()); });
-  EXPECT_EQ(seen, 32);  // the children first: Linear, those of Sequential, Sequential with 3, this one with 2
+  EXPECT_EQ(seen, 32);  // children first: Linear, those of Sequential, Sequential with 3, this module with 2
 }
 
 TEST(Modules, FreezeAndForgetGradients) {
@@ -124,7 +124,7 @@ TEST(Modules, ConvertTheirTensorsInPlace) {
   const double before = net.scale.item<double>();
   optimizer.step();
   EXPECT_NE(net.scale.item<double>(), before);
-  net.to(DType::f32);  // with gradients
+  net.to(DType::f32);  // converts the gradients, too
   EXPECT_EQ(net.first.weight.grad().dtype(), DType::f32);
   optimizer.step();
   EXPECT_TRUE(throws(Code::invalid, {"a module cannot be i64"}, [&] { net.to(DType::i64); }));

@@ -1,4 +1,4 @@
-// Optimisers, against a loop of doubles that follows PyTorch's formulas.
+// Compares optimisers with loops in double precision that follow PyTorch's formulas.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -28,7 +28,7 @@ Tensor tensor_of(const Numbers& values, DType dtype, Device device = default_dev
   return Tensor::from(std::vector<float>(values.begin(), values.end()), {static_cast<int64_t>(values.size())}, device);
 }
 const Numbers kStart{0.5, -1.25, 3.0, 0.0, -0.001};
-// A gradient that changes with the step, as exact in f32 as in f64.
+// A gradient that changes with the step, and is exact in f32 and f64.
 Numbers gradient(int step) {
   Numbers g;
   for (size_t i = 0; i < kStart.size(); ++i)
@@ -45,7 +45,7 @@ void expect_all_near(const Numbers& found, const Numbers& wanted, double toleran
 struct Golden {
   const char* name;
   std::function<std::unique_ptr<nn::Optimizer>(std::vector<Tensor>)> make;
-  std::function<void(Numbers& p, Numbers& a, Numbers& b, const Numbers& g, int step)> step;  // a, b: its state
+  std::function<void(Numbers& p, Numbers& a, Numbers& b, const Numbers& g, int step)> step;  // a, b: the optimiser's state
 };
 
 std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> sgd_loop(double rate, double momentum, double decay,
@@ -151,7 +151,7 @@ TEST(Optimizers, FollowTheFormulasOfPyTorch) {
     for (const DType dtype : {DType::f32, DType::f64}) expect_golden(golden, dtype, default_device());
 }
 
-// A sim device without the fused steps: the composition gives the same result.
+// A sim device without kernels for the fused steps: the compositions give the same results.
 Device without_fused_steps() {
   if (!has_device("sim")) load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
   static const bool once = (set_device_options("sim:1", {{"without_ops", "DESCENT_STEP,SGD_STEP,ADAM_STEP"}}), true);
@@ -258,7 +258,7 @@ TEST(Optimizers, NameTheirState) {
                                                  "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
 }
 
-// A parameter's bias correction counts its own steps, not those of the others: after its first step from zero moments it
+// A parameter's bias correction counts the steps of that parameter only: in its first step, from zero moments, the parameter
 // moves by the rate.
 TEST(Optimizers, CountTheStepsOfEachParameter) {
   Tensor early = full({2}, 0, DType::f64).requires_grad_(), late = full({2}, 0, DType::f64).requires_grad_();
@@ -305,7 +305,7 @@ TEST(Optimizers, RefuseAStateThatIsNotTheirsAndChangeNothing) {
     EXPECT_EQ(adam.steps(), 1);
   }
   EXPECT_THROW(adam.load_state({{"exp_avg.0", good}, {"exp_avg_sq.0", good}}, -1), Error);
-  // Numbers of steps that the next step would overflow.
+  // Step counts that would overflow in the next step.
   std::vector<NamedTensor> state = adam.state();
   EXPECT_THROW(adam.load_state(state, std::numeric_limits<int64_t>::max()), Error);
   for (const int64_t taken : {std::numeric_limits<int64_t>::max(), int64_t{-1}}) {

@@ -1,4 +1,4 @@
-// Schedules beside the rates that PyTorch's set, whose momentum is 0.9 and whose first rate 0.5.
+// Compares schedules with the rates of PyTorch's schedules, with a momentum of 0.9 and a first rate of 0.5.
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
 

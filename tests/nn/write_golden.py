@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/fixtures/modules.json: what PyTorch's modules return, with the gradients of sum(out cos(0, 1, 2, ..)).
+"""Writes tests/fixtures/modules.json: the results of PyTorch's modules, with the gradients of sum(out cos(0, 1, 2, ..)).
 
     build-peers/venv/bin/python tests/nn/write_golden.py
 
-The tests in C++ and in Python make the same modules by the names of the cases.
+The tests in C++ and in Python make the same modules for the same names of cases.
 """
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-// What compiled steps do while their fusions are being compiled, and where they cannot be.
+// Compiled steps while their fusions are being compiled, and where fusions cannot be compiled.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/plugrad.hpp>
 #include <simt/control.hpp>
@@ -32,9 +32,9 @@ class BackgroundFusions : public ::testing::Test {
     const Device device("cuda-emu");
     x_ = rand({1000}, DType::f32, device, -1, 1);
     expected_ = (relu(x_) * x_).to_vector<float>();
-    step_(x_);  // records it
+    step_(x_);  // records the step
   }
-  // How many kernels a replay launches. Its results are right.
+  // Returns how many kernels a replay launches, and expects the right results.
   uint64_t launches() {
     const uint64_t before = simt::launches();
     const Tensor y = step_(x_);
@@ -99,9 +99,9 @@ TEST_F(BackgroundFusions, BecomePartsOfGraphs) {
     EXPECT_EQ(step(x_).item<float>(), expected);
     return simt::launches() - before;
   };
-  launched();  // records it
+  launched();  // records the step
   EXPECT_EQ(launched(), 4u);
-  // Three kernels compute, and two set the number that reports of failures count from.
+  // Three kernels compute, and two store the number from which failure reports count.
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (launched() != 5 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -16,11 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As nvrtc.h has them, which need not be there.
+// The same declarations as in nvrtc.h, which may not be installed.
 using nvrtcProgram = void*;
 enum nvrtcResult { NVRTC_SUCCESS = 0, NVRTC_ERROR_INVALID_OPTION = 5, NVRTC_ERROR_COMPILATION = 6 };
 
-// Removed when the process ends.
+// Temporary folders, which are removed when the process ends.
 class Folders {
  public:
   Folders() {
@@ -49,7 +49,8 @@ std::string contents(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What simt/module.hpp asks for. A GPU thread copies its indices when it starts, and after others have run.
+// The definitions that simt/module.hpp requires. A GPU thread copies its indices when it starts, and after other threads
+// have run.
 constexpr const char* kAround = R"(
 #include <simt/module.hpp>
 uint3 threadIdx, blockIdx;
@@ -117,8 +118,9 @@ struct Program {
     }
     std::ofstream(folder / "program.cpp") << source << kAround << kernels();
     const fs::path made = folder / "program.so", messages = folder / "messages";
-    // Without builtins: what a compiler folds, such as the erf of a constant, need not have the bits of the library.
-    // Hidden: shared memory is a static variable of a template, which a process would otherwise have once for all programs.
+    // No builtins: a value that the compiler folds, such as the erf of a constant, may have other bits than the library's
+    // result. Hidden visibility: shared memory is a static variable of a template; otherwise all programs of a process would
+    // share it.
     const std::string command = PLUGRAD_NVRTC_COMPILER
                                 " -std=c++20 -O1 -fno-builtin -fPIC -shared -ffp-contract=off -w"
                                 " -fvisibility=hidden"

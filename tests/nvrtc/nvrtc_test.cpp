@@ -1,5 +1,5 @@
-// The fusions of the CUDA backend: NVRTC compiles what is written for random fusions, for the oldest architecture and a
-// newer one; and what happens while a fusion is not compiled, and where no compiler is found.
+// The fusions of the CUDA backend: NVRTC compiles the sources of random fusions for the oldest architecture and a newer one.
+// Other tests cover fusions that cannot be written, and a machine on which no compiler is found.
 #include <backends/cuda/fusion_source.hpp>
 #include <backends/cuda/nvrtc.hpp>
 #include <sdk/conformance/fusion_problem.hpp>
@@ -28,7 +28,7 @@ FusionSource source_for(const FusionProblem& problem) {
   return source_of(*reinterpret_cast<const plugrad_fusion*>(block.data()));
 }
 
-// A fusion of one op, whose operands are all whole.
+// A fusion of one op, without broadcast operands.
 FusionProblem single(const OpInfo& op, uint8_t dtype) {
   FusionProblem problem;
   problem.parts.inputs = op.inputs;
@@ -44,7 +44,7 @@ FusionProblem single(const OpInfo& op, uint8_t dtype) {
   return problem;
 }
 
-// All elementwise ops of a dtype, each as a line with outputs of its own, so that one compilation meets many.
+// All elementwise ops of a dtype, each as a line with its own outputs, so that one compilation covers many ops.
 FusionProblem every_op(uint8_t dtype, size_t first, size_t count) {
   FusionProblem all;
   all.parts.inputs = 4;
@@ -83,7 +83,7 @@ TEST(FusionSource, CompilesEachOpOfEachDType) {
     }
 }
 
-// Each update, of two whole inputs and with a number.
+// Each update op, of two whole inputs and with a number.
 FusionProblem every_update(uint8_t dtype) {
   FusionProblem all;
   all.parts.inputs = 3;
@@ -129,7 +129,7 @@ TEST(FusionSource, SaysWhatTheCompilerSays) {
   EXPECT_NE(why.find("\"g\" is undefined"), std::string::npos) << why;
 }
 
-// The sum of a product along one axis of two, with the product stored.
+// A reduction of a product along one of two axes; the product is also stored.
 FusionProblem reduction(uint32_t opcode, uint8_t dtype, unsigned axes) {
   FusionProblem problem;
   problem.parts.rank = 2;
@@ -158,7 +158,7 @@ TEST(FusionSource, CompilesEachReductionOfEachDType) {
   EXPECT_GE(compiled, 3 * 2 * 5);
 }
 
-// What goes on after a row's sum: out = x y / max(sum(x y)), and the square root of the sum.
+// Ops that continue after a row's sum: quotients by the sum minus their maximum, and the square root of the sum.
 FusionProblem rows(uint8_t dtype, unsigned axes) {
   FusionProblem problem = reduction(PLUGRAD_OP_SUM, dtype, axes);
   problem.parts.lines.push_back({PLUGRAD_OP_DIV, {2, 3}});
@@ -193,7 +193,7 @@ TEST(FusionSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterColumns) {
   EXPECT_TRUE(source_for(rows(PLUGRAD_F32, 1)).text.empty());
 }
 
-// A set of accumulators has one size and one form, so that its bytes can be moved as words.
+// All accumulators of a fusion have the same size and reduce the same axes, so that their bytes can be moved as words.
 TEST(FusionSource, IsNotWrittenForReductionsThatDiffer) {
   const auto both = [](unsigned first, unsigned second, uint8_t dtype, uint32_t opcode) {
     FusionProblem problem = reduction(PLUGRAD_OP_SUM, dtype, first);
@@ -207,7 +207,7 @@ TEST(FusionSource, IsNotWrittenForReductionsThatDiffer) {
   EXPECT_TRUE(both(2, 2, PLUGRAD_U8, PLUGRAD_OP_MAX).empty());  // sums of u8 are i64
 }
 
-// NVRTC handles SIGINT and others while it compiles.
+// NVRTC installs handlers for SIGINT and other signals while it compiles.
 TEST(Nvrtc, KeepsTheHandlersOfTheProcess) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";

@@ -1,4 +1,4 @@
-// Fusions of compiled steps that reduce: one launch, and the bits of the single kernels.
+// Fusions of compiled steps that reduce: they take one launch and give the same bits as the single kernels.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/plugrad.hpp>
 #include <simt/control.hpp>
@@ -30,11 +30,11 @@ class ReducingFusions : public ::testing::Test {
     set_default_device(Device("cuda-emu"));
     manual_seed(7);
   }
-  // Returns how many kernels the compiled function launches. Its results have the function's bits.
+  // Returns how many kernels the compiled function launches. Expects the same bits as the function's own results.
   uint64_t launches(const Function& f, const Tensors& inputs) {
     const Tensors expected = f(inputs);
     auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.fusion_elements = 1});
-    step(inputs[0], inputs[1]);  // records it
+    step(inputs[0], inputs[1]);  // records the step
     Device("cuda-emu").sync();
     const uint64_t before = simt::launches();
     const Tensors results = step(inputs[0], inputs[1]);
@@ -85,7 +85,7 @@ TEST_F(ReducingFusions, TakeRepeatedAndStridedInputs) {
   EXPECT_EQ(launches(reduced_along({}), {draw({96, 64}), draw({64})}), 1u);
 }
 
-// Packs of the sum's own kernel would reach over the ends of rows, or are not aligned.
+// The packs of the sum's own kernel would extend over the ends of rows, or are not aligned.
 TEST_F(ReducingFusions, RunSinglyWherePacksDoNotFit) {
   EXPECT_EQ(launches(reduced_along({}), {draw({64, 33}), draw({33})}), 4u);
   EXPECT_EQ(launches(reduced_along({0}), {narrow(draw({4001}), 0, 1, 4000), draw({4000})}), 4u);
@@ -129,7 +129,7 @@ TEST_F(ReducingFusions, GoOnAfterRows) {
   EXPECT_EQ(launches(softmax_by_hand, {bf16, draw({})}), 1u);
 }
 
-// The sums' own kernels cut such rows into segments. Longer ones are no fusions.
+// The sums' own kernels cut such rows into segments. Ops over still longer rows are not fused.
 TEST_F(ReducingFusions, GoOnAfterRowsThatAreCut) {
   for (const int64_t columns : {2500, 4095}) {
     EXPECT_EQ(launches(softmax_by_hand, {draw({2, columns}), draw({})}), 1u) << columns;
@@ -139,7 +139,7 @@ TEST_F(ReducingFusions, GoOnAfterRowsThatAreCut) {
   EXPECT_EQ(launches(softmax_by_hand, {draw({2, 60000}), draw({})}), 3u);
 }
 
-// Which of 0 and -0 is the largest depends on the order, and all threads of a row have to agree.
+// The order of comparisons decides whether 0 or -0 is the largest, and all threads of a row must agree.
 TEST_F(ReducingFusions, AgreeAboutTheSignOfZero) {
   const auto largest = [](const Tensors& x) -> Tensors {
     const Tensor most = max(x[0], {-1}, true), least = min(x[0], {-1}, true);
@@ -154,7 +154,7 @@ TEST_F(ReducingFusions, AgreeAboutTheSignOfZero) {
     }
 }
 
-// A step may run in other memory each time: an argument between aligned addresses is copied, and then runs as the others do.
+// An argument may be at another address in each call. An argument at an unaligned address is copied; then the fusion runs.
 TEST_F(ReducingFusions, RunAsOneWhereverTheirArgumentsLie) {
   const Function f = reduced_along({});
   auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.fusion_elements = 1});

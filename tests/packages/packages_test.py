@@ -1,5 +1,5 @@
-"""Tests the Debian packages in an empty root: what runs without CUDA and without a compiler, a program and plugins in three
-languages that are built there with nothing but the packages, and what is left after removal.
+"""Tests the Debian packages in an empty root: programs that run without CUDA and without a compiler, a program and plugins
+in three languages that are built there from the packages alone, and the files that remain after removal.
 
 packages_test.py SOURCE SCRATCH    SCRATCH keeps the build of the packages. Needs root, debootstrap and a mirror of Debian.
 """
@@ -29,7 +29,7 @@ def run(*command, expect=0):
 
 
 def missing():
-    """Why this test cannot run here, or None."""
+    """Returns why this test cannot run here, or None."""
     if os.geteuid() != 0:
         return "needs root, for chroot"
     absent = [program for program in ("debootstrap", "dpkg-shlibdeps", "chroot") if not shutil.which(program)]
@@ -37,7 +37,7 @@ def missing():
 
 
 def mirror():
-    """The mirror that this machine uses, as an argument of debootstrap, which otherwise chooses its own."""
+    """The mirror that this machine uses, as an argument of debootstrap, which otherwise chooses a default mirror."""
     lists = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     text = "\n".join(path.read_text() for path in lists if path.is_file())
     found = re.search(r"^(?:deb(?: \[[^]]*\])?|URIs:)\s+(https?://\S+/debian/?)\s", text, re.MULTILINE)

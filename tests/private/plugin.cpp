@@ -1,4 +1,4 @@
-// A plugin with ops of its own, for tests.
+// A test plugin with private ops.
 #include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/private.hpp>
 
@@ -36,7 +36,7 @@ void fails(const Call&) { throw std::runtime_error("it always does"); }
 void fill(const Call& call) {
   std::fill_n(plugrad::data<float>(call.out()), call.out().count, plugrad::immediate<float>(call.in(0)));
 }
-// Rank 2 at most, which the tests need.
+// Supports ranks up to 2, which suffices for the tests.
 void move_elements(const Call& call) {
   const plugrad_view &out = call.out(), &in = call.in(0);
   const auto at = [](const plugrad_view& v, int64_t i, int64_t j) {

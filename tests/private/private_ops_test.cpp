@@ -1,4 +1,4 @@
-// Ops of a plugin's own, called by name, with gradients, in compiled steps.
+// Private ops of a plugin, called by name, with gradients, in compiled steps.
 #include <tests/capture/twins.hpp>
 
 namespace plugrad::test {

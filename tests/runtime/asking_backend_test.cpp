@@ -1,4 +1,4 @@
-// Backends that ask the core while it waits for them, and kernels that change the process.
+// Backends that call the core while it waits for them, and kernels that change the process.
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 using test::contains, test::message_of;
 
-// Before the first device opens: the environment is read once.
+// Must run before the first device opens: the core reads the environment once.
 const bool prepared = [] {
   setenv("PLUGRAD_CHECK", "process", 1);
   setenv("PLUGRAD_PROBE_SECONDS", "1", 1);

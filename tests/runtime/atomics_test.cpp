@@ -23,7 +23,7 @@ struct Count {
   uint64_t atomics = 0, instructions = 0;
 };
 
-// Whether these bytes are an atomic read-modify-write: an instruction with LOCK, or XCHG with memory.
+// Returns whether these bytes are an atomic read-modify-write: an instruction with LOCK, or XCHG with memory.
 bool is_atomic(const uint8_t* code) {
   bool locked = false;
   for (;; ++code) {
@@ -40,7 +40,7 @@ bool is_atomic(const uint8_t* code) {
 constexpr uint8_t kMark = 0xcc;  // int3
 void mark() { asm volatile("int3" ::: "memory"); }
 
-// Counts the instructions of body in a child. The child's code has the same addresses in this process, which reads it.
+// Counts the instructions of body in a child. The child's code has the same addresses in this process, which reads the code.
 Count count_atomics(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -72,7 +72,7 @@ Count count_atomics(const std::function<void()>& body) {
 
 // The cost of one more op: the difference between 2n and n ops excludes the cost of setup.
 double atomics_per_op(const std::function<void(int)>& ops, int n) {
-  ops(2 * n);  // everything is opened, resolved and cached before the fork
+  ops(2 * n);  // opens devices, resolves kernels and fills caches before the fork
   const Count once = count_atomics([&] { ops(n); }), twice = count_atomics([&] { ops(2 * n); });
   EXPECT_GT(twice.instructions, once.instructions);
   return static_cast<double>(twice.atomics - once.atomics) / n;

@@ -1,4 +1,4 @@
-// Long chains of recorded ops: nothing recurses on their length, which PLUGRAD_CHAIN sets.
+// Long chains of recorded ops: no function recurses along a chain. PLUGRAD_CHAIN sets the length.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/ops/elementwise.hpp>

@@ -1,4 +1,4 @@
-// Plugins that break the contract are refused with a reason; those that keep it work.
+// Plugins that break the contract are refused with a reason; plugins that keep the contract work.
 #include <tests/paths.hpp>
 #include <tests/runtime/prefix.hpp>
 

@@ -73,7 +73,7 @@ TEST_F(Truncated, IsAnErrorOfTheProgramThatLoadsIt) {
   const size_t mapped = mapped_bytes(whole_);
   for (size_t bytes = 0; bytes < mapped; bytes += mapped / 50) {
     const fs::path file = cut(bytes);
-    ASSERT_FALSE(damage_of(file).empty()) << bytes;  // never load one that passes
+    ASSERT_FALSE(damage_of(file).empty()) << bytes;  // never load a file that passes
     try {
       load_plugin(file);
       ADD_FAILURE() << bytes << " bytes were loaded";
@@ -102,7 +102,7 @@ TEST_F(Truncated, ProgramHeadersThatLieAreRefused) {
       EXPECT_TRUE(refuses(sizeof(Elf64_Ehdr) + field, value, 8)) << field << ' ' << value;
 }
 
-// Whatever its bytes are, the check reads nothing outside of the file.
+// The check reads only inside the file, whatever its bytes are.
 TEST_F(Truncated, DamagedFilesAreReadWithinTheirBounds) {
   std::mt19937_64 random(7);
   int refused = 0;

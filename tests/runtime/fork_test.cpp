@@ -1,4 +1,4 @@
-// A process that forks: devices without streams work in the child, those with streams throw an error.
+// A process that forks: devices without streams work in the child, and devices with streams throw an error.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <thread>
 
-// A child cannot reach what only the parent's other threads referred to, so the leak sanitizer is off there.
+// The leak sanitizer is off in a child: it would report memory to which only other threads of the parent referred.
 static bool in_child = false;
 extern "C" int __lsan_is_turned_off() { return in_child; }
 
@@ -148,7 +148,7 @@ TEST(Fork, AChildOfAProcessWithAnAsynchronousDeviceGetsAClearErrorAndEndsCleanly
     if (!lost([&] { sim.sync(); })) return 5;
     if (!lost([&] { recorded.backward(); })) return 6;
     if (!lost([&] { to(small, Device("reference")); })) return 7;
-    if (!lost([&] { Device("sim:1"); })) return 8;  // not open yet, but its plugin has used its driver
+    if (!lost([&] { Device("sim:1"); })) return 8;  // the device is not open yet, but its plugin has used its driver
     small = large = {};
     sim.trim();
     sim.memory();

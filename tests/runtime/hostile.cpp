@@ -1,6 +1,6 @@
-// A plugin that does harm in one place: PLUGRAD_HOSTILE="BEHAVIOUR@PLACE". Written against the C ABI, because the SDK's
-// classes catch exceptions. Otherwise it is a small backend "tiny" that fills and adds; with a place that needs streams it
-// has streams whose work is done at once.
+// A plugin that does harm in one place: PLUGRAD_HOSTILE="BEHAVIOUR@PLACE". It uses the C ABI, because the SDK's classes
+// catch exceptions. Otherwise it is a small backend "tiny" that fills and adds. If the place needs streams, it has streams
+// whose work is complete at once.
 #include <plugrad/sdk/abi.h>
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ bool is(std::string_view behaviour, std::string_view place) {
   const size_t at = all.find('@');
   return at != std::string_view::npos && all.substr(0, at) == behaviour && all.substr(at + 1) == place;
 }
-// Whether a place breaks its contract in this way; only some places ask.
+// Returns whether a place breaks its contract in this way; only some places check it.
 bool breaks(std::string_view behaviour) { return wanted() == behaviour; }
 
 void on_signal(int) {}
@@ -103,7 +103,7 @@ const Behaviour kBehaviours[] = {
     {"flood_stdout", [] { flood(1); }},
     {"flood_stderr", [] { flood(2); }},
     {"flood_pipe",
-     [] {  // the pipe to the core, where there is one
+     [] {  // the pipe to the core, if there is one
        struct stat about;
        if (fstat(3, &about) == 0 && S_ISFIFO(about.st_mode)) flood(3, 1 << 14);  // 64 MB
      }},

@@ -1,5 +1,5 @@
-// Plugins that crash, hang, end the process, throw, change the process's state or break the contract: the program lives on,
-// says why, and uses the healthy plugin beside them.
+// Plugins that crash, hang, end the process, throw, change the process's state or break the contract: the program continues,
+// reports the reason, and uses the healthy plugin in the same folder.
 #include <sdk/conformance/sanitizer.hpp>
 #include <tests/paths.hpp>
 #include <tests/runtime/prefix.hpp>
@@ -14,7 +14,7 @@ enum Record { kPath = 1, kStage, kReason, kName, kVersion, kRevision, kDevices, 
 
 struct Case {
   std::string what;    // PLUGRAD_HOSTILE
-  std::string stage;   // that its record reaches
+  std::string stage;   // the stage that the plugin's record reaches
   std::string reason;  // part of the record's reason or, where the record is ready, of the error
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
@@ -57,7 +57,7 @@ void expect_healthy(const Outcome& outcome) {
   EXPECT_EQ(values.back().at(1), "3.500000");
 }
 
-// --- What ends or stops a process.
+// --- Plugins that end or stop a process.
 
 std::vector<Case> fatal_cases() {
   const std::pair<const char*, const char*> kFatal[] = {
@@ -108,7 +108,7 @@ TEST_P(Fatal, IsFoundInAProcessOfItsOwnAndStaysInQuarantine) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, Fatal, ::testing::ValuesIn(fatal_cases()), name_of);
 
-// --- What changes the state of the process.
+// --- Plugins that change the state of the process.
 
 std::vector<Case> changing_cases() {
   const std::pair<const char*, const char*> kChanges[] = {{"rounding", "the rounding mode"},
@@ -160,7 +160,7 @@ TEST(Forking, EndsTheCopyAlone) {
   }
 }
 
-// --- What the core sees when it happens in its own process.
+// --- Faults that the core detects in its own process.
 
 std::vector<Case> visible_cases() {
   std::vector<Case> all;
@@ -199,7 +199,7 @@ TEST_P(Visible, IsAnErrorThatNamesThePluginAndTheProcessGoesOn) {
   const Tree tree;
   const Case& c = GetParam();
   Environment environment{{"ASAN_OPTIONS", "detect_leaks=0"}};                 // the plugin loses memory
-  if (c.what.ends_with("@open")) environment.emplace("PLUGRAD_PROBE", "off");  // which ends at an exception
+  if (c.what.ends_with("@open")) environment.emplace("PLUGRAD_PROBE", "off");  // an exception would end the probe
   const Outcome outcome = tree.run(c.what,
                                    {"log", "warning", "records", "-", "memory", "tiny", "compute", "tiny", "exhaust", "tiny",
                                     "extension", "tiny", "sync", "tiny"},
@@ -216,7 +216,7 @@ TEST_P(Visible, IsAnErrorThatNamesThePluginAndTheProcessGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, Visible, ::testing::ValuesIn(visible_cases()), name_of);
 
-// --- Tables that no core can use, and counts that none believes.
+// --- Tables that no core can use, and impossible counts.
 
 class Refused : public ::testing::TestWithParam<Case> {};
 
@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Plugins, Refused,
                                            Case{"null_table", "symbol found", "null"}),
                          name_of);
 
-// --- Without the process of its own.
+// --- Plugins that the core loads without a probe process.
 
 class Unprobed : public ::testing::TestWithParam<Case> {};
 
@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(Plugins, Unprobed,
                                            Case{"throw_memory@count", "contract agreed", "std::bad_alloc"}),
                          name_of);
 
-// --- What is rude and harms nobody.
+// --- Plugins that misbehave without harm.
 
 class Rude : public ::testing::TestWithParam<Case> {};
 

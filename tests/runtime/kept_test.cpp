@@ -1,5 +1,6 @@
-// Plugins that were built against contracts of the past: a core whose contract agrees computes with them, and every other
-// core refuses them with that reason and keeps its other backends. kept/keep.sh made the files: NAME-LAYOUT-MACHINE.so.
+// Plugins that were built against earlier contracts: a core with a matching contract computes with them, and every other
+// core refuses them, names the contract as the reason, and keeps its other backends. kept/keep.sh made the files:
+// NAME-LAYOUT-MACHINE.so.
 #include <tests/runtime/prefix.hpp>
 
 #include <plugrad/sdk/abi.h>

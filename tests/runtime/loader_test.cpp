@@ -154,7 +154,7 @@ TEST(Search, NamesTheDevicesThereAreBesideAnUnknownOne) {
 
 TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
   const Prefix prefix;
-  add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // backend "tiny", found before the other
+  add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // backend "tiny", found before "reference"
   add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const Outcome outcome =
       prefix.probe({"compute", "reference", "has", "reference:0", "options", "tiny mood=odd", "fork", "reference"});
@@ -163,7 +163,7 @@ TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
   EXPECT_EQ(outcome.field("has", 1), "yes");
   EXPECT_EQ(outcome.field("forked", 1), "0");
   EXPECT_TRUE(prefix.probe({"quarantine", "-"}).all("quarantined").empty());
-  for (const char* command : {"names", "records", "device"}) {  // these ask all plugins, or that one
+  for (const char* command : {"names", "records", "device"}) {  // these commands ask all plugins, or "tiny" alone
     const Outcome asked = prefix.probe({command, "tiny", "quarantine", "-", "clear", "-"});
     EXPECT_CONTAINS(asked.field("quarantined", 2), "SIGABRT");
   }
@@ -252,7 +252,7 @@ TEST(Load, ASecondOneOfThatNameIsShadowed) {
   EXPECT_EQ(outcome.field("device", 3), first);
 }
 
-// Files that have the name of a plugin but are none.
+// Files that have the name of a plugin but are not plugins.
 struct Odd {
   const char* name;
   void (*make)(const fs::path& file);

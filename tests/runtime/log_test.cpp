@@ -1,4 +1,4 @@
-// The log and the policies, set by the process; options_test.cpp tests their environment variables.
+// The log and the policies that the process sets; options_test.cpp tests their environment variables.
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/matmul.hpp>
@@ -67,7 +67,7 @@ TEST(Log, TakesLinesOfPluginsWhateverLevelTheySay) {
   EXPECT_EQ(lines.all[2].second, "");
 }
 
-// Has only FILL and COPY, so every other op must run elsewhere.
+// Has only kernels for FILL and COPY, so every other op must run elsewhere.
 class Poor final : public Backend {
  public:
   explicit Poor(const Opening&) {}

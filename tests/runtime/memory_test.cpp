@@ -163,13 +163,13 @@ TEST_F(Memory, WritesOfOneTensorDoNotReachAnother) {
     EXPECT_EQ(many[i].to_vector<float>(), std::vector<float>(static_cast<size_t>(many[i].count()), static_cast<float>(i)));
 }
 
-// A device with memory for two blocks and a high latency: dropped blocks are still in flight when memory is needed.
+// A device with memory for two blocks and a high latency: released blocks are still in flight when memory is needed.
 TEST(MemoryInFlight, IsWaitedForBeforeThereIsAnError) {
   if (!has_device("sim")) load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
   set_device_options("sim:1", {{"memory", std::to_string(8 * kMega)}, {"latency", "3000"}});
   const Device device("sim:1");
   for (int round = 0; round < 8; ++round)
-    for (const uint64_t megabytes : {3, 2, 1}) {  // sizes that cannot reuse each other's blocks
+    for (const uint64_t megabytes : {3, 2, 1}) {  // no size can reuse a block of another size
       const Tensor x = full({static_cast<int64_t>(megabytes * kMega / 4)}, round, DType::f32, device), y = x + 1;
       if (round == 7) {
         EXPECT_EQ(y.to_vector<float>().back(), 8);

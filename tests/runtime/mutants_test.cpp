@@ -1,5 +1,5 @@
-// Damaged copies of plugins: whatever bytes of a file are wrong, the program lives and uses the healthy plugin beside it.
-// PLUGRAD_MUTANTS is the number of copies; 300 by default.
+// Damaged copies of plugins: the program continues and uses the healthy plugin in the same folder, whichever bytes are
+// wrong. PLUGRAD_MUTANTS is the number of copies; 300 by default.
 #include <sdk/conformance/sanitizer.hpp>
 #include <tests/paths.hpp>
 #include <tests/runtime/mutated.hpp>
@@ -11,8 +11,8 @@
 namespace plugrad::test {
 namespace {
 
-// A copy whose code is damaged may read or write where it should not and go on. That is nothing the core could see, but a
-// sanitizer ends the program: five of 5000 copies did so under the address sanitizer.
+// A copy whose code is damaged may access wrong memory and continue. The core cannot detect that, but a sanitizer ends the
+// program: five of 5000 copies caused this under the address sanitizer.
 TEST(Mutants, HarmNobody) {
   if (conformance::kSanitized) GTEST_SKIP() << "sanitizers end the program at what a damaged plugin's own code does";
   const char* wanted = std::getenv("PLUGRAD_MUTANTS");

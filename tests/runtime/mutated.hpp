@@ -5,7 +5,7 @@
 
 namespace plugrad::test {
 
-// Returns a copy of an ELF file that was cut off, or has other bytes, mostly where the system loader reads them.
+// Returns a copy of an ELF file that is truncated or has changed bytes, mostly where the system loader reads them.
 std::string mutated(std::string file, std::mt19937_64& random);
 
 }  // namespace plugrad::test

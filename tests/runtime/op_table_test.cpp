@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint32_t id(Op op) { return static_cast<uint32_t>(op); }
 
-// An immediate becomes memory of the output's shape if the op is elementwise, else memory of one element. For
-// cross_entropy_backward, whose operands differ in shape, the former would be wrong.
+// An immediate becomes memory of the output's shape if the op is elementwise, else memory of one element. The output's shape
+// would be wrong for cross_entropy_backward, whose operands differ in shape.
 TEST(OpTable, OpsWhoseOperandsDifferInShapeAreNotElementwise) {
   for (const Op op : {Op::ADD, Op::WHERE, Op::EXP, Op::EQ}) EXPECT_TRUE(is_elementwise(id(op))) << op_label(id(op));
   for (const Op op : {Op::CROSS_ENTROPY_BACKWARD, Op::CROSS_ENTROPY, Op::LOG_SOFTMAX_BACKWARD, Op::SUM, Op::MATMUL,

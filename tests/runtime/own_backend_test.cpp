@@ -130,7 +130,7 @@ TEST(OwnBackend, ADetachedDeviceTakesNoWorkButGivesItsTensorsBack) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
-// Creation of its second stream fails: nothing of the first stream may remain.
+// The creation of the second stream fails: the first stream must be destroyed.
 class HalfDone final : public Backend {
  public:
   explicit HalfDone(const Opening&) {}
@@ -153,7 +153,7 @@ TEST(OwnBackend, AnOpenThatFailedHalfwayCanBeTriedAgain) {
     EXPECT_PRED2(contains, message_of([] { Device("half"); }), "one stream is enough");
 }
 
-// The core checks what an opened device reports about itself.
+// The core checks the properties that an opened device reports.
 class Liar final : public Backend {
  public:
   explicit Liar(const Opening&) {}

@@ -1,4 +1,4 @@
-// Paths and permissions of what a search finds: the wrong ones are left out with the reason, and the right ones are loaded.
+// Paths and permissions of plugin files: a search leaves out files with bad ones, states the reason, and loads the others.
 #include <tests/paths.hpp>
 #include <tests/runtime/prefix.hpp>
 
@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr uid_t kSomebody = 12345;
 
-// One plugin file or directory that a search meets. `make` builds it below a directory of its own and returns what
-// PLUGRAD_PLUGIN_PATH is to contain; an empty reason means that the plugin loads.
+// One plugin file or directory that a search finds. `make` creates it below a directory of its own and returns the value for
+// PLUGRAD_PLUGIN_PATH; an empty reason means that the plugin loads.
 struct Path {
   const char* name;
   bool needs_root;
@@ -44,7 +44,7 @@ void listen_at(const fs::path& file) {
 }
 
 const Path kPaths[] = {
-    // --- Good ones.
+    // --- Good paths.
     {"plain", false,
      [](const fs::path& d) {
        plugin_in(d / "x");
@@ -179,7 +179,7 @@ const Path kPaths[] = {
     {"relative", false, [](const fs::path&) { return std::string("some/where"); }, "not absolute"},
     {"dot", false, [](const fs::path&) { return std::string("."); }, "not absolute"},
     {"home", false, [](const fs::path&) { return std::string("~/plugins"); }, "not absolute"},
-    // --- Files that are none.
+    // --- Files that are not plugins.
     {"directory", false,
      [](const fs::path& d) {
        fs::create_directories(named(d / "x"));
@@ -234,7 +234,7 @@ const Path kPaths[] = {
        return (d / "x").string();
      },
      "does not export"},
-    // --- What others may write.
+    // --- Paths that other users may write.
     {"everybody_may_write", false,
      [](const fs::path& d) {
        mode(plugin_in(d / "x"), 0666);
@@ -352,7 +352,7 @@ TEST_P(Paths, AreSearchedOrLeftOutWithTheReason) {
     EXPECT_PRED2(contains, outcome.all("record").at(0).at(3), p.reason);
   }
   EXPECT_EQ(outcome.all("error").size(), 0u);
-  // The error for a device that does not exist gives the reason as well, and never another exception.
+  // The error for a device that does not exist also gives the reason; no other exception is thrown.
   const Outcome unknown = prefix.probe({"device", "npu"}, {{"PLUGRAD_PLUGIN_PATH", list}});
   EXPECT_PRED2(contains, unknown.field("error", 2), "no device 'npu'");
   const std::string given = list.starts_with("/") ? p.reason : "";  // the search ignores relative paths

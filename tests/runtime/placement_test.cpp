@@ -1,4 +1,4 @@
-// The plan of memory of a compiled step.
+// The memory plan of a compiled step.
 #include <core/steps/placement.hpp>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ bool meet(const Interval& a, const Interval& b) {
          b.offset < a.offset + a.bytes;
 }
 
-// The bytes in use at the call where most are in use: no plan needs less.
+// The largest number of bytes in use at any call: no plan needs less.
 uint64_t most_in_use(const std::vector<Interval>& blocks, uint32_t calls) {
   uint64_t most = 0;
   for (uint32_t at = 0; at < calls; ++at) {
@@ -53,7 +53,8 @@ TEST(Placement, LeavesFixedBlocksWhereTheyAre) {
   EXPECT_EQ(blocks[2].offset, 320u);
 }
 
-// A training step of a small convolutional network, in units of 3136 bytes. With the largest blocks first it needs 4608.
+// A training step of a small convolutional network, in units of 3136 bytes. Placing the largest blocks first needs 4608
+// units.
 TEST(Placement, SearchesForAnOrderThatNeedsLess) {
   std::vector<Interval> blocks = {{2048, 0, 1},  {512, 1, 44},   {1024, 1, 45}, {512, 2, 43},  {512, 12, 41}, {1024, 13, 14},
                                   {33, 13, 13},  {256, 14, 38},  {512, 14, 39}, {256, 15, 37}, {256, 25, 27}, {256, 26, 27},

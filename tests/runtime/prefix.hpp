@@ -1,4 +1,4 @@
-// A private installed tree for a test, and programs run in it: a search finds only the plugins that the test put there.
+// A private installed tree in which a test runs programs: a search finds only the plugins that the test put there.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -41,9 +41,9 @@ class Prefix {
   std::filesystem::path root_;
 };
 
-// The file of a plugin built from variants.cpp.
+// The path of a plugin built from variants.cpp.
 std::filesystem::path variant(const std::string& name);
-// Copies the file to a directory under a plugin's file name; returns the copy.
+// Copies the file to a directory under a plugin's file name; returns the path of the copy.
 std::filesystem::path add_plugin(const std::filesystem::path& file, const std::filesystem::path& directory,
                                  const std::string& name);
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

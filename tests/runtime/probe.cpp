@@ -1,5 +1,5 @@
-// A program that tests run in private trees: executes the commands of its arguments in order and prints their results, with
-// fields separated by tabs.
+// A program that tests run in private trees: it executes the commands in its arguments in order and prints their results,
+// with fields separated by tabs.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -52,7 +52,7 @@ void compute(const std::string& name) {
   print({"value", std::to_string(add(one, two).to_vector<float>()[2])});
 }
 
-// Allocates blocks of a megabyte until memory is exhausted, drops them, and allocates one again.
+// Allocates blocks of a megabyte until memory is exhausted, releases them, and allocates one block again.
 void exhaust(const std::string& name) {
   const Device device(name);
   std::vector<Tensor> held;
@@ -81,7 +81,7 @@ void fork_and_compute(const std::string& name) {
   }
 }
 
-// Prints what a plugin must leave as it is.
+// Prints the state of the process that a plugin must not change.
 void print_state() {
   volatile float denormal = 1e-39f, half = 0.5f;
   sigset_t mask;

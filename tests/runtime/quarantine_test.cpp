@@ -1,4 +1,5 @@
-// A file is tried in a process of its own once; one that did harm is not tried again until somebody says so.
+// The core tries each plugin file once in a separate process. It does not try a file that did harm again until the user
+// clears the quarantine.
 #include <tests/paths.hpp>
 #include <tests/runtime/prefix.hpp>
 
@@ -11,7 +12,7 @@ namespace fs = std::filesystem;
 
 class Probing : public ::testing::Test {
  protected:
-  // A program in place of plugrad-probe that shows whether the core starts it.
+  // Replaces plugrad-probe by a script that shows whether the core starts it.
   void replace_probe(const std::string& script) {
     const fs::path program = prefix_.root() / "lib/plugrad/plugrad-probe";
     fs::remove(program);
@@ -133,7 +134,7 @@ TEST_F(Probing, TrustsNoVerdictThatIsDamagedOrThatOthersMayWrite) {
   ASSERT_EQ(verdicts().size(), 1u);
   const fs::path file = verdicts()[0];
   const std::string good = read_file(file);
-  const auto probed = [&] {  // whether the core starts the program
+  const auto probed = [&] {  // returns whether the core starts the program
     replace_probe("touch " + (prefix_.root() / "started").string() + "; exit 7");
     fs::remove(prefix_.root() / "started");
     prefix_.probe({"records", "-"});

@@ -1,4 +1,4 @@
-// Linked into tests that also run on sim: fails if any test left two accesses unordered.
+// Linked into tests that also run on sim: fails if a test made two accesses without an order between them.
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sim.hpp>
 

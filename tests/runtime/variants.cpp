@@ -1,4 +1,4 @@
-// Small plugins that keep the contract or break it in one place; PLUGRAD_VARIANT selects one.
+// Small plugins that keep the contract or break it in one place; PLUGRAD_VARIANT selects the plugin.
 #include <plugrad/sdk/backend.hpp>
 
 #include <cstdlib>
@@ -33,7 +33,7 @@ class Tiny final : public Backend {
     if (kVariant == "no_device") return {0, "no such hardware in this machine"};
     if (kVariant == "no_device_silent") return {0, ""};
     if (kVariant == "count_fails") throw std::runtime_error("cannot count");
-    if (kVariant == "count_aborts") std::abort();  // like a driver that crashes at startup
+    if (kVariant == "count_aborts") std::abort();  // as a driver that crashes at startup
 #ifdef PLUGRAD_CALLS_MISSING
     return {static_cast<uint32_t>(plugrad_test_missing_function()), ""};
 #endif

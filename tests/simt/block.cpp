@@ -96,7 +96,7 @@ void Block::enter() {
   for (;;) current().work();
 }
 
-// Threads that do not wait run one after the other on the same fiber, which yields when no fresh thread is left.
+// Threads that do not wait run one after the other on the same fiber, which yields when all threads have started.
 void Block::work() {
   while (next_ < turn_.size() && first_ready_ == ready_.size()) {
     Lane& lane = lanes_[turn_[next_++]];
@@ -119,7 +119,8 @@ void Block::resume(Lane& lane) {
   Fiber::transfer(from, *lane.fiber);
 }
 
-// Suspends a waiting thread or an idle fiber, and continues with a ready thread, a fresh one, or the caller.
+// Suspends a waiting thread or an idle fiber, and continues with a ready thread, a thread that has not started, or the
+// caller.
 void Block::yield() {
   if (first_ready_ < ready_.size()) {
     if (order_ == Order::shuffled)

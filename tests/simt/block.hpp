@@ -25,7 +25,7 @@ class Fault : public std::runtime_error {
 
 enum class Order : uint8_t { forward, reverse, shuffled };
 
-struct Code {  // what each thread runs
+struct Code {  // the code that each thread runs
   void (*call)(const void*);
   const void* frame;
 };
@@ -34,17 +34,17 @@ class Block {
  public:
   static Block& current();  // the running block: kernels run one at a time
 
-  // Sets what the blocks of a launch run and the order in which their threads start. blockDim must be set.
+  // Sets the code that the blocks of a launch run, and the order in which their threads start. blockDim must be set.
   void prepare(Code code, Order order, std::mt19937_64& random);
   // Runs all threads of block `index`. Throws Fault.
   void run(uint3 index);
 
   int barrier(int predicate, Vote vote, const char* what, Site site);
   uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site);
-  // blame stores why the launch fails, abandon then ends it. Both are called from a thread of the block.
+  // blame stores why the launch fails, and abandon then ends the launch. A thread of the block calls both.
   void blame(int error, const std::string& what);
   [[noreturn]] void abandon();
-  // Both, from a signal handler, which must not allocate: run() makes the message with describe_fault.
+  // Does both in a signal handler, which must not allocate: run() makes the message with describe_fault.
   [[noreturn]] void interrupt(const siginfo_t& info);
   bool running() const { return live_ > 0; }
   int lane() const { return static_cast<int>(current_->linear & 31); }

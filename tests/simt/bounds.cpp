@@ -1,5 +1,5 @@
 // The functions that code compiled with -fsanitize=alignment,bounds calls on a violation. The structures match those of the
-// compiler's own runtime, which is not linked.
+// compiler's runtime library, which is not linked.
 #include <tests/simt/block.hpp>
 #include <tests/simt/device.hpp>
 

@@ -36,7 +36,7 @@ class Bugs : public testing::Test {
   float *out_ = nullptr, *in_ = nullptr;
 };
 
-// Whether kernels are compiled with the checks that bounds.cpp reports.
+// True if kernels are compiled with the checks that bounds.cpp reports.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kChecked = false;
 #else

@@ -1,4 +1,4 @@
-// Planted bugs: the emulator catches each, and its message names the bug, the kernel and the thread.
+// Planted bugs: the emulator detects each bug, and its message names the bug, the kernel and the thread.
 #include <tests/simt/bugs.hpp>
 #include <tests/simt/kernels.hpp>
 
@@ -44,7 +44,7 @@ template <class T> __global__ void uninitialised_dynamic(T* out) {
   out[threadIdx.x] = all[threadIdx.x];
 }
 TEST_F(Bugs, UninitialisedSharedMemoryIsPoison) {
-  for (int i = 0; i < 5; ++i) {  // independent of what earlier blocks left in memory
+  for (int i = 0; i < 5; ++i) {  // the result does not depend on the contents of shared memory
     PLUGRAD_LAUNCH(missing_sync, 1, 1, 0, nullptr, out_, in_);
     PLUGRAD_LAUNCH(uninitialised, 3, 64, 0, nullptr, out_);
     std::vector<float> got(64);

@@ -20,8 +20,8 @@ struct Device {
   const unsigned index;
   Memory memory;
   std::atomic<int> lost{cudaSuccess};    // the error that every call returns after a kernel has failed
-  std::atomic<bool> has_context{false};  // a call has used it
-  std::mutex mutex;                      // guards what follows
+  std::atomic<bool> has_context{false};  // a call has used the device
+  std::mutex mutex;                      // guards the members below
   std::vector<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
   std::set<unsigned> peers;
@@ -39,7 +39,7 @@ cudaError_t noted(cudaError_t error);
 void forget_error();
 // The error that a call about devices returns before it starts, or cudaSuccess; stores it as the last error.
 cudaError_t present();
-// The same for a call to the selected device, which has a context from then on.
+// The same for a call to the selected device. The device has a context from then on.
 cudaError_t usable();
 // The same for a call that CUDA refuses while another thread captures a graph.
 cudaError_t usable_beside_captures();

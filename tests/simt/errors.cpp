@@ -1,4 +1,4 @@
-// The errors of calls: preconditions, injected errors and their names; and the faults of kernels.
+// The errors of calls: preconditions, injected errors, names of errors; and the faults of kernels.
 #include <tests/simt/device.hpp>
 
 #include <unistd.h>

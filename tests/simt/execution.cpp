@@ -51,7 +51,7 @@ int look_at_module(dl_phdr_info* info, size_t, void* data) {
 }
 #endif
 
-// The part of the shared range that a kernel uses, detected by what its blocks overwrite in the poison.
+// The part of the shared range that a kernel uses: the range of poisoned bytes that its blocks have overwritten.
 struct Footprint {
   size_t low = 0, high = 0;
   unsigned settled = 0;
@@ -81,7 +81,7 @@ Footprint& footprint(const void* function) {
   return (*all)[function];
 }
 
-// It ends at the end of a page, before an inaccessible one.
+// Dynamic shared memory ends at the end of a page, and the next page is inaccessible.
 void set_dynamic(size_t bytes) {
   if (!dynamic_end) {
     void* memory = mmap(nullptr, kDynamicMost + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -155,7 +155,7 @@ class Run {
     footprint_.learn(shared_);
   }
 
-  // Blocks can synchronise only by atomic operations.
+  // Late writes matter only to blocks that synchronise, and blocks can synchronise only by atomic operations.
   bool wants_late_writes(const WriteLog& log) const {
     const uint64_t threads = uint64_t{kernel_.block.x} * kernel_.block.y * kernel_.block.z;
     return count() > 1 && !watch().atomics.empty() && log.count * kPage * threads * count() <= kLateBytes;
@@ -190,7 +190,8 @@ class Run {
   std::optional<LateWrites> late_;
 };
 
-// Selects the first launches of each kernel and shape, and ever fewer of the later ones, whose values may differ.
+// Selects the first launches of each kernel and shape. Later launches may have other values: every launch whose number is a
+// power of 2 is selected as well.
 bool wants_all_orders(const Kernel& kernel) {
   if (settings().schedules < 2) return false;
   const uint64_t threads =

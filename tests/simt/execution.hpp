@@ -18,7 +18,7 @@ void execute(const Kernel& kernel, Device& device, SharedRange shared);
 
 std::string with_kernel(const Kernel& kernel, const std::string& what);
 
-// Why the launch is refused; empty if it is not.
+// The reason why the launch is refused; empty if it is not.
 struct Refusal {
   cudaError_t error = cudaSuccess;
   std::string why;

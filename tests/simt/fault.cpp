@@ -36,7 +36,7 @@ bool note_write(void* address) {
   return false;
 }
 
-// A fault outside a kernel is a bug of host code: prints a message only.
+// Prints a message about a fault outside a kernel, which is a bug of host code.
 void name_host_fault(const siginfo_t& info) {
   for (const Device* device : devices()) {
     if (!device->memory.owns(info.si_addr)) continue;
@@ -62,7 +62,8 @@ Explained describe_fault(const siginfo_t& info) {
   return {info.si_code == SI_KERNEL ? cudaErrorMisalignedAddress : cudaErrorIllegalAddress, what_happened(info)};
 }
 
-// Reinstalls our handler if the program has set its own in the meantime; faults that are not ours go to the program's.
+// Reinstalls the emulator's handler if the program has set its own handler in the meantime. The program's handler gets all
+// faults that do not concern the emulator.
 void catch_faults() {
   for (int i = 0; i < 2; ++i) {
     struct sigaction now{};
@@ -84,7 +85,7 @@ KernelThread::~KernelThread() { kernel_runs = false; }
 
 SignalStack::SignalStack() {
   stack_t before{};
-  if (sigaltstack(nullptr, &before) || !(before.ss_flags & SS_DISABLE)) return;  // a sanitizer has made one
+  if (sigaltstack(nullptr, &before) || !(before.ss_flags & SS_DISABLE)) return;  // a sanitizer has made an alternate stack
   memory_ = std::make_unique<char[]>(kSignalStack);
   stack_t ours{};
   ours.ss_sp = memory_.get();

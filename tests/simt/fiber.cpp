@@ -35,7 +35,7 @@ constexpr size_t kStack = 256 << 10;  // sanitizers enlarge frames
 #else
 constexpr size_t kStack = 64 << 10;
 #endif
-// The fiber that transferred last, for the fiber that starts. Kernels run one at a time, so one variable is enough.
+// The last fiber that called transfer, for a fiber that starts. Kernels run one at a time, so one variable is enough.
 Fiber* came_from = nullptr;
 Fiber* starting = nullptr;
 }  // namespace
@@ -134,7 +134,7 @@ void Fiber::exchange(Fiber& from, Fiber& to, [[maybe_unused]] bool for_good) {
   plugrad_simt_switch(&from.stack_pointer_, to.stack_pointer_);
 #endif
 #ifdef PLUGRAD_SIMT_ASAN
-  // The only way to learn the bounds of a stack that was not created here.
+  // There is no other way to find the bounds of a stack that was not created here.
   __sanitizer_finish_switch_fiber(from.shadow_, &came_from->bottom_, &came_from->size_);
 #endif
 }

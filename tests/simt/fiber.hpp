@@ -35,7 +35,7 @@ class Fiber {
 #else
   void* stack_pointer_ = nullptr;
 #endif
-  // The sanitizers' data on this stack.
+  // The sanitizers' data about this stack.
   const void* bottom_ = nullptr;
   size_t size_ = 0;
   [[maybe_unused]] void* shadow_ = nullptr;

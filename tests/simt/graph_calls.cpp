@@ -8,7 +8,7 @@ using namespace simt;
 struct CUgraph_st {
   std::vector<Job> jobs;
 };
-// Launches that are in flight own the jobs that they run.
+// Launches in flight own the jobs that they run.
 struct CUgraphExec_st {
   std::vector<Job> jobs;
 };
@@ -34,7 +34,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return cudaSuccess;
 }
 
-// As CUDA, which updates graphs of the same kernels only.
+// Updates only graphs with the same kernels, as CUDA does.
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info) {
   if (const cudaError_t error = usable()) return error;
   const auto same = [](const Job& a, const Job& b) { return a.function == b.function; };

@@ -1,4 +1,4 @@
-// Correct kernels, like a backend's.
+// Correct kernels, similar to those of a backend.
 #pragma once
 #include <cuda_runtime.h>
 #ifndef PLUGRAD_SIMT
@@ -26,7 +26,7 @@ template <class T, class Op> __device__ T reduce_warp(T value, Op op) {
   return value;
 }
 
-// Writes one value per block; with a single block it is the second stage.
+// Writes one value per block. With a single block it is the second stage of a reduction.
 template <class T, class Op> __global__ void reduce(T* partial, const T* in, size_t n, T identity, Op op) {
   __shared__ T warps[32];
   T value = identity;

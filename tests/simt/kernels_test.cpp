@@ -120,7 +120,7 @@ __global__ void vote(unsigned* out) {
   row[9] = static_cast<unsigned>(__syncthreads_count(threadIdx.x < 40));
   row[10] = static_cast<unsigned>(__syncthreads_or(threadIdx.x == 63)) * 2 +
             static_cast<unsigned>(__syncthreads_and(threadIdx.x < 63));
-  if (lane < 16) row[11] = __shfl_sync(0xffffu, lane, 15);  // half a warp, as its mask says
+  if (lane < 16) row[11] = __shfl_sync(0xffffu, lane, 15);  // half a warp, according to its mask
   else row[11] = __shfl_sync(0xffff0000u, lane, 16);
 }
 TEST_F(Kernels, VoteAndShuffle) {

@@ -1,4 +1,4 @@
-// CUDA's functions for libraries of kernels. The code of one is the path of a shared object: see simt/module.hpp.
+// CUDA's functions for libraries of kernels. The code of a library is the path of a shared object: see simt/module.hpp.
 #include <simt/module.hpp>
 #include <tests/simt/stream.hpp>
 
@@ -22,7 +22,7 @@ struct CUlib_st {
 };
 
 namespace {
-// As in a driver, a library lives until it is unloaded, whether or not its caller keeps the handle.
+// As in CUDA's driver, a library exists until it is unloaded, even if its caller does not keep the handle.
 cudaLibrary_t keep(std::unique_ptr<CUlib_st> library) {
   static std::mutex mutex;
   static auto& all = *new std::vector<std::unique_ptr<CUlib_st>>;

@@ -26,7 +26,7 @@ char* reserve(size_t bytes, void* at = nullptr) {
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
-// A file of poison, as long as the largest allocation so far. Returns -1 if the system has none.
+// Returns a memory file that holds at least this many bytes of poison, or -1 if the system does not provide one.
 int poison_file(size_t bytes) {
   static const int file = memfd_create("poison", MFD_CLOEXEC);
   static size_t written = 0;
@@ -39,8 +39,8 @@ int poison_file(size_t bytes) {
   return file;
 }
 
-// Makes reserved pages poisoned, and accessible. A large allocation maps the poison: the pages that nobody touches then take
-// no memory, and the many changes of their protection cost nothing.
+// Makes reserved pages accessible and fills them with poison. A large allocation maps the file of poison: untouched pages
+// then take no memory, and changes of their protection are cheap.
 bool poison(char* pages, size_t bytes) {
   const size_t poisoned = std::min(bytes, kPoisoned);
   if (bytes > poisoned && mprotect(pages + poisoned, bytes - poisoned, PROT_READ | PROT_WRITE)) return false;
@@ -112,7 +112,7 @@ void* Memory::allocate(size_t bytes) {
 }
 
 void Memory::retire(const char* begin, Allocation& allocation) {
-  // Like before the allocation, so that the system joins its range with its neighbours: there can be only so many ranges.
+  // Reserves the pages again, so that the system merges them with adjacent reserved ranges: the number of ranges is limited.
   reserve(allocation.pages, allocation.first);
   allocation.live = false;
   used_ -= rounded(allocation.bytes, kAlignment);
@@ -217,7 +217,7 @@ void Memory::begin_log() {
 bool Memory::note_write(void* address) {
   if (!logging_ || !owns(address)) return false;
   char* page = base_ + (static_cast<char*>(address) - base_) / static_cast<ptrdiff_t>(kPage) * static_cast<ptrdiff_t>(kPage);
-  const auto found = before(page + kPage - 1);  // it may begin later on this page
+  const auto found = before(page + kPage - 1);  // the allocation may begin later on this page
   if (found == allocations_.end() || !found->second.live) return false;
   const Allocation& one = found->second;
   if (page < one.first || page >= one.first + one.pages) return false;

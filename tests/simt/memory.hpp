@@ -25,20 +25,20 @@ class Memory {
   uint64_t used() const { return used_; }
   uint64_t limit() const { return limit_; }
 
-  bool owns(const void* address) const;  // whether in its address range, allocated or not
+  bool owns(const void* address) const;  // whether the address is in the reserved range, allocated or not
   bool covers(const void* address, size_t bytes) const;
   // Describes an address within owns(): "4 bytes past the end of an allocation of 256 bytes".
   std::string describe(const void* address) const;
 
-  // Called with the gate held. Open memory is open to every thread, so the emulator closes it when no job is left.
+  // The caller holds the gate. Every thread can access open memory, so the emulator closes it when no job is left.
   void open();
   void close();
-  // Checks the unused bytes on the allocations' pages. Returns which one changed, or an empty string.
+  // Checks the unused bytes on the allocations' pages. Returns a description of a changed byte, or an empty string.
   std::string check_ends();
 
   // From here to end_log, logs each page that is written, with its previous contents.
   void begin_log();
-  bool note_write(void* address);  // for the fault handler: returns whether it was a logged write
+  bool note_write(void* address);  // for the fault handler: returns whether the fault was a logged write
   void end_log();
 
  private:
@@ -58,7 +58,7 @@ class Memory {
   bool open_ = false, logging_ = false;
   mutable std::mutex table_;  // guards allocations_; changes also hold the gate
   Allocations allocations_;
-  std::vector<const char*> live_, ragged_;  // ragged: with unused bytes on their pages
+  std::vector<const char*> live_, ragged_;  // ragged: the allocations with unused bytes on their pages
 };
 
 // The pages of all devices written since begin_log. A signal handler fills the log, so nothing in it allocates.

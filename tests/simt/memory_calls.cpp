@@ -75,7 +75,7 @@ cudaError_t copy(const Copy& c, cudaMemcpyKind kind, cudaStream_t stream) {
               : from ? from
                      : &queue.device,
               from});
-  if (pageable) queue.drain();  // as CUDA's driver does, at least for uploads
+  if (pageable) queue.drain();  // CUDA's driver also waits, at least for uploads
   return usable();
 }
 

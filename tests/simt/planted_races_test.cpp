@@ -1,5 +1,5 @@
-// Planted bugs that need several thread orders to show: missing fences, and races beside atomic operations, in large and
-// in later launches. Also bugs that the compiler's checks find.
+// Planted bugs that only several thread orders reveal: missing fences, and races beside atomic operations, in large and in
+// later launches. Also bugs that the compiler's checks find.
 #include <tests/simt/bugs.hpp>
 #include <tests/simt/kernels.hpp>
 
@@ -29,7 +29,7 @@ TEST_F(Bugs, MissingThreadfence) {
   expect_fault(cudaErrorLaunchFailure, {"kernel (last_block_sums<false>)", "a missing __threadfence", "byte"});
 }
 
-// The sum is correct in any order; the second result depends on which thread comes last.
+// The sum is correct in any order; the second result depends on which thread runs last.
 __global__ void sums_and_races(float* out, const float* in) {
   atomicAdd(&out[0], in[threadIdx.x]);
   out[1] = in[threadIdx.x];

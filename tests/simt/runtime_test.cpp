@@ -1,4 +1,4 @@
-// Streams, events, copies, errors and devices behave as CUDA's manual says.
+// Streams, events, copies, errors and devices behave as CUDA's manual specifies.
 #include <simt/control.hpp>
 #include <tests/simt/kernels.hpp>
 #include <tests/simt/memory_of.hpp>
@@ -105,7 +105,7 @@ TEST_F(Runtime, AnEventOrdersTwoStreams) {
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
 }
 
-// A second record moves an event to the later point; an earlier wait still waits for the earlier point.
+// A second recording moves an event to the later point; an earlier wait still waits for the earlier point.
 TEST_F(Runtime, AWaitIsForTheRecordBeforeIt) {
   cudaEvent_t event;
   ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
@@ -208,7 +208,7 @@ TEST_F(Runtime, MemoryHasAnEnd) {
   EXPECT_EQ(cudaFree(all), cudaErrorInvalidValue) << "twice";
 }
 
-// What a stream captures runs only when the graph is launched, then again, and with other arguments after an update.
+// Captured work runs only when the graph is launched, once for each launch, and with other arguments after an update.
 TEST_F(Runtime, AGraphRunsWhatAStreamCaptured) {
   const auto capture = [&](int value) {
     cudaGraph_t graph = nullptr;
@@ -294,7 +294,7 @@ TEST(Settings, AreReadFromOneLine) {
   EXPECT_THROW(read_settings("devices=many", read), std::invalid_argument);
 }
 
-// Each runs in its own process, in which the first use of a device reads the settings.
+// Runs in its own process, in which the first use of a device reads the settings.
 [[noreturn]] void look(const char* text, cudaError_t error, int driver) {
   setenv("PLUGRAD_SIMT", text, 1);
   int count = -1, version = -1;

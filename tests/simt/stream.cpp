@@ -10,7 +10,7 @@ constexpr size_t kQueue = 1024;
 constexpr auto kIdle = std::chrono::milliseconds(1);  // idle time after which device memory is closed
 std::atomic<int64_t> waiting_jobs{0};                 // jobs that need device memory
 
-// Only a running job may access device memory. Closing it after every job would dominate the run time, hence kIdle.
+// Only a running job may access device memory. Closing the memory after every job would dominate the run time, hence kIdle.
 void close_memory() {
   const std::lock_guard held(gate());
   if (waiting_jobs) return;

@@ -13,7 +13,7 @@
 
 namespace simt {
 
-// A point in a stream's work. An event refers to the mark of its latest record.
+// A point in a stream's work. An event refers to the mark of its latest recording.
 struct Mark {
   std::atomic<bool> done{false};
   std::chrono::steady_clock::time_point when;
@@ -23,15 +23,15 @@ struct Mark {
 
 struct Job {
   std::function<void(SharedRange)> run;
-  // The devices whose memory it accesses; both null: it also runs on a lost device.
+  // The devices whose memory the job accesses; if both are null, it also runs on a lost device.
   Device *first = nullptr, *second = nullptr;
-  const void* function = nullptr;  // of a launch
+  const void* function = nullptr;  // the kernel of a launch
 };
 
 // The jobs that a stream captured instead of running them.
 struct Capture {
   std::vector<Job> jobs;
-  bool is_valid = true;  // nothing was captured that a graph cannot have
+  bool is_valid = true;  // every captured call can be part of a graph
 };
 
 const Library& library();
@@ -47,10 +47,10 @@ struct CUstream_st : simt::StreamHead {
   void drain();
   bool idle();
   void finish();  // ends the stream after its jobs
-  // Between the two, jobs are captured. end_capture returns null if nothing was begun.
+  // Between these two calls, jobs are captured. end_capture returns null if no capture was begun.
   bool begin_capture();
   std::unique_ptr<simt::Capture> end_capture();
-  // For what a stream that captures cannot do. Returns whether it captures; its capture is then invalid.
+  // For calls that a capturing stream does not support. Returns whether the stream captures, and makes its capture invalid.
   bool spoils_capture();
 
   simt::Device& device;

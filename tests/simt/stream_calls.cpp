@@ -148,7 +148,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t error = usable()) return error;
   CUstream_st& queue = stream_of(stream);
   if (event->device != &queue.device) return noted(cudaErrorInvalidResourceHandle);
-  if (queue.spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);  // CUDA would order other streams by it
+  if (queue.spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);  // CUDA supports this, the emulator does not
   const auto mark = std::make_shared<Mark>();
   queue.push({[mark](SharedRange) { mark->set(); }});
   const std::lock_guard lock(event->mutex);

@@ -6,8 +6,8 @@
 namespace simt {
 namespace {
 
-// Tolerances for other orders: a float sum differs by rounding of its largest term, a result computed from such sums by a
-// small part of its own size.
+// Tolerances for other orders: a float sum may differ by a fraction of the largest term, a result computed from such sums by
+// a fraction of its own size.
 constexpr double kOfTheSum = 1e-4, kOfTheResult = 1e-3;
 
 template <class T> bool is_close(const char* at, const char* wanted) {

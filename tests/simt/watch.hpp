@@ -1,4 +1,4 @@
-// Records what a kernel's memory does not show: atomic operations, sums in any order, and fences.
+// Records events that a kernel's memory does not show: atomic operations, additions in undefined order, and fences.
 #pragma once
 #include <tests/simt/device.hpp>
 
@@ -12,9 +12,9 @@ namespace simt {
 struct Watch {
   Device* device = nullptr;
   std::unordered_set<const void*> atomics;  // words of device memory
-  std::unordered_set<const void*> sums;     // those of them with floating-point additions
-  bool adds = false;                        // a floating-point sum was made, anywhere
-  size_t sum_bytes = sizeof(float);         // the size of its type
+  std::unordered_set<const void*> sums;     // the atomics that were floating-point additions
+  bool adds = false;                        // some word had a floating-point addition
+  size_t sum_bytes = sizeof(float);         // the size of the type that was added
   double largest = 0;                       // the largest magnitude of a sum or a summand
   std::function<void()> on_fence;           // null: not observed
 
@@ -25,8 +25,8 @@ Watch& watch();
 // Returns the first byte where a page differs from `wanted` by more than the order of its sums explains, or null.
 const char* first_difference(const char* page, const char* wanted);
 
-// An extra run of a launch whose blocks synchronise by atomic operations: what a block writes after its last __threadfence
-// reaches the other blocks only when the launch ends, as it may on a GPU.
+// An extra run of a launch whose blocks synchronise by atomic operations: the writes of a block after its last __threadfence
+// reach the other blocks only when the launch ends, as may happen on a GPU.
 class LateWrites {
  public:
   explicit LateWrites(WriteLog& log);

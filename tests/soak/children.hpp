@@ -1,5 +1,5 @@
-// Work in child processes, for tests after which a process is of no use. The parent must not have used plugrad before,
-// because devices do not survive a fork.
+// Work in child processes, for tests that leave their process unusable. The parent must not use plugrad before, because
+// devices do not survive a fork.
 #pragma once
 #include <sys/types.h>
 #include <functional>
@@ -11,7 +11,7 @@ struct Ending {
   std::string text;  // "exit status 0", "signal 9", "no end within 60 s"
 };
 
-// Starts a process that runs `work` and ends with what it returns, as by exit.
+// Starts a process that runs `work` and calls exit with its result.
 pid_t start_child(const std::function<int()>& work);
 // Waits for a process; kills it after a minute.
 Ending end_of(pid_t child);

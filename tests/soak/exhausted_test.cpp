@@ -1,5 +1,5 @@
-// Memory that runs out at each step of a program: an error that names op and bytes, nothing kept, and the next run as if
-// nothing had happened.
+// Memory runs out at each step of a program: the error names op and bytes, no memory stays allocated, and the next run gives
+// the expected result.
 #include <tests/soak/scenarios.hpp>
 #include <tests/soak/simulated.hpp>
 
@@ -13,7 +13,7 @@
 namespace plugrad::test {
 namespace {
 
-// Matrices of this side have more than 10 MiB, so that each is a memory segment of its own.
+// A matrix of this side is larger than 10 MiB, so that it has its own memory segment.
 constexpr int64_t kOwnSegment = 1700, kSmall = 40;
 
 class Exhausted : public testing::TestWithParam<Scenario> {
@@ -29,7 +29,7 @@ class Exhausted : public testing::TestWithParam<Scenario> {
   void TearDown() override { EXPECT_EQ(simulated::sim().hazards(), hazards_) << simulated::last_hazard(); }
 
   double run() { return GetParam().run(device_, side_); }
-  // Runs the scenario with this fault at the n-th call. Returns whether it came to that call.
+  // Runs the scenario with this fault at the n-th call. Returns whether the run reached that call.
   bool survives(uint32_t fault, uint64_t n, const std::regex& message) {
     SCOPED_TRACE(std::string(GetParam().name) + ", call " + std::to_string(n));
     device_.trim();
@@ -37,7 +37,7 @@ class Exhausted : public testing::TestWithParam<Scenario> {
     simulated::sim().arm(simulated::handle(), fault, n);
     bool failed = false;
     try {
-      // The core may have found another way, which may round differently.
+      // The core may have used another kernel, which may round differently.
       EXPECT_NEAR(run(), expected_, 1e-4 * std::abs(expected_));
     } catch (const Error& error) {
       failed = true;
@@ -66,7 +66,7 @@ TEST_P(Exhausted, AtEachAllocation) {
   EXPECT_EQ(run(), expected_);
 }
 
-// The device itself runs out of memory inside an op. The core trims its cache and tries again, then another kernel.
+// The device itself runs out of memory inside an op. The core trims its cache and tries again, then tries another kernel.
 TEST_P(Exhausted, AtEachOp) {
   prepare(kSmall);
   const std::regex message(R"(^\[[a-z_]+\] sim:0 has too little memory for )");

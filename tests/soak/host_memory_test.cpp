@@ -1,4 +1,4 @@
-// Each allocation of host memory fails once: an exception, nothing kept, and the next run as if nothing had happened.
+// Each allocation of host memory fails once: no device memory stays allocated, and the next run gives the expected result.
 #include <tests/soak/scenarios.hpp>
 
 #include <plugrad/runtime/error.hpp>
@@ -13,7 +13,7 @@
 namespace plugrad::test {
 namespace {
 
-// Counts down the allocations of this thread; the one that reaches 0 fails.
+// Counts down at each allocation of this thread; the allocation that reaches 0 fails.
 thread_local int64_t until_failure = -1;
 std::atomic<int64_t> live{0};
 
@@ -58,7 +58,7 @@ class HostMemory : public testing::TestWithParam<std::tuple<Scenario, const char
     device_ = Device(name);
   }
   double run() { return std::get<0>(GetParam()).run(device_, kSide); }
-  // Runs with the n-th allocation failing. Returns whether the run came to it.
+  // Runs the scenario while the n-th allocation fails. Returns whether the run reached that allocation.
   bool survives(int64_t n, double expected) {
     SCOPED_TRACE("allocation " + std::to_string(n));
     const uint64_t active = device_.memory().active;

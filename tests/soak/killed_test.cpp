@@ -1,4 +1,4 @@
-// A process that is killed while it saves leaves the old file or the new one, whole.
+// A process that is killed while it saves leaves the complete old file or the complete new file.
 #include <tests/io/scratch.hpp>
 #include <tests/soak/children.hpp>
 
@@ -26,7 +26,7 @@ void save(const std::string& path, int version, Device device) {
   io::write_safetensors(path, {{"x", x}, {"y", y}}, {{"version", std::to_string(version)}});
 }
 
-// Returns the version that a whole file has, or -1 for any other file.
+// Returns the version of a complete file, or -1 for any other file.
 int version_of(const std::string& path) {
   const io::Safetensors file = io::read_safetensors(path, "reference");
   const int version = std::stoi(file.metadata.at("version"));
@@ -36,7 +36,7 @@ int version_of(const std::string& path) {
   return whole ? version : -1;
 }
 
-// Saves version after version until it is killed. Writes a byte when the first one is saved.
+// Saves version after version until the process is killed. Writes a byte to `ready` when the first version is saved.
 int save_for_ever(const std::string& path, int ready) {
   const Device device("reference");
   save(path, 0, device);
@@ -44,7 +44,7 @@ int save_for_ever(const std::string& path, int ready) {
   for (int version = 1;; ++version) save(path, version, device);
 }
 
-// How long saving takes, measured in a process of its own.
+// Returns the duration of one saving, measured in a process of its own.
 nanoseconds time_of_saving(const std::string& path) {
   int pipe_ends[2];
   EXPECT_EQ(pipe(pipe_ends), 0);
@@ -64,7 +64,7 @@ nanoseconds time_of_saving(const std::string& path) {
   return nanoseconds(each);
 }
 
-// Kills a process that saves, this long after its first file was saved.
+// Kills a process that saves, `delay` after its first file was saved.
 void kill_after(const std::string& path, nanoseconds delay) {
   int pipe_ends[2];
   EXPECT_EQ(pipe(pipe_ends), 0);
@@ -78,8 +78,8 @@ void kill_after(const std::string& path, nanoseconds delay) {
   close(pipe_ends[1]);
 }
 
-// The points lie evenly over the time of three savings. The files are read at the end, because this process must not have
-// used plugrad before it forks.
+// The points are evenly spaced over the duration of three savings. The files are read at the end, because this process must
+// not use plugrad before it forks.
 TEST(Killed, AtAThousandPointsOfSaving) {
   setenv("PLUGRAD_PROBE", "off", 1);  // only saves time
   constexpr int kPoints = 1000;

@@ -1,4 +1,5 @@
-// A device that is lost at each op of a training: an error, no hang, and the training resumes elsewhere from its checkpoint.
+// A device is lost at each op of a training: an error, no hang, and the training resumes on another device from its
+// checkpoint.
 #include <tests/io/scratch.hpp>
 #include <tests/soak/children.hpp>
 #include <tests/soak/simulated.hpp>
@@ -52,7 +53,7 @@ struct Training {
 
 // Trains from the checkpoint, if there is one, and saves it after each step. Returns the last loss.
 double train(Device device, const std::string& checkpoint) {
-  manual_seed(3);  // of the CPU, which draws the first parameters
+  manual_seed(3);  // the seed of the CPU, which draws the first parameters
   Training training(device);
   if (std::filesystem::exists(checkpoint)) training.resume(checkpoint);
   double loss = 0;
@@ -63,7 +64,7 @@ double train(Device device, const std::string& checkpoint) {
   return loss;
 }
 
-// Loses the first device at its k-th op, and trains on with the second.
+// Loses the first device at its k-th op, and continues the training on the second device.
 int lose_at(uint64_t k, const std::string& folder) {
   const Device first = simulated::open(0), second = simulated::open(1);
   const double expected = train(second, folder + "/expected");

@@ -1,4 +1,4 @@
-// Sixteen threads that compute, differentiate, copy, view and drop tensors which they share.
+// Sixteen threads compute with, differentiate, copy, view and release tensors that they share.
 #include <plugrad/plugrad.hpp>
 
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ int64_t operations() {
   return wanted ? std::atoll(wanted) : 2000;
 }
 
-// Tensors that pass from thread to thread. Each one has equal elements, 1 or 2, so that a torn or foreign write shows.
+// Tensors that pass from thread to thread. The elements of each tensor are equal, 1 or 2, so that partial or wrong writes
+// show.
 class Pool {
  public:
   explicit Pool(Device device) {
@@ -58,7 +59,7 @@ class Worker {
   }
 
  private:
-  // A tensor like x, made in one of many ways.
+  // Returns a tensor equal to x, made in one of many ways.
   Tensor one_of(const Tensor& x) {
     constexpr double kSide = Pool::kSide;
     switch (random_() % 12) {

@@ -7,7 +7,7 @@
 namespace plugrad::test {
 namespace {
 
-// Numbers between -scale and scale that need no generator, so that each run has the same.
+// Numbers between -scale and scale that do not come from a generator, so that each run has the same numbers.
 Tensor numbers(const Shape& shape, Device device, double scale = 1) {
   const Tensor count = arange(0, shape.count(), 1, DType::f32, device);
   return reshape(mul(sub(remainder(count, 97), 48), scale / 48), shape);
@@ -61,7 +61,7 @@ double arranges(Device device, int64_t side) {
 }
 
 double exchanges(Device device, int64_t side) {
-  static const Scratch scratch;  // its destructor allocates, which the tests of host memory do not let it
+  static const Scratch scratch;  // static: its destructor allocates, which may fail in the tests of host memory
   static const std::string path = scratch.path("tensors.safetensors");
   io::write_safetensors(path, {{"a", numbers({side, side}, device)}, {"b", numbers({2, side}, device, 2)}});
   const io::Safetensors read = io::read_safetensors(path, device);

@@ -1,4 +1,4 @@
-// The simulated device, opened by the core as programs do, and the table that lets things fail on it.
+// The simulated device, opened as by a program, and the table of functions that make calls on it fail.
 #pragma once
 #include <plugrad/runtime/device.hpp>
 #include <plugrad/sim.hpp>
@@ -12,7 +12,7 @@ namespace plugrad::test::simulated {
 Device open(uint32_t index = 0);
 const plugrad_sim& sim();
 plugrad_device* handle(uint32_t index = 0);
-// The calls that a fault counts and that succeeded, on the first device.
+// Returns how many of the calls that a fault counts have succeeded on the first device.
 uint64_t calls(uint32_t fault);
 std::string last_hazard();
 

@@ -173,13 +173,13 @@ TEST_F(Shelved, SmallBlocksAreCountedTruly) {
 using Async = Timeline;
 INSTANTIATE_TEST_SUITE_P(Blocks, Async, testing::Values(kLargeBytes), size_name);
 
-// Two devices, each for one test alone, with a little memory of their own. One process has room for few streams.
+// Two devices with little memory; each is for one test alone. A process can have only a few streams.
 const Pair& own_devices() {
   static const Pair pair = fresh_devices({{"memory", std::to_string(4 * kMega)}});
   return pair;
 }
 
-// The chunk of the small blocks is a large block that compute still reads when it is cut.
+// The chunk of the small blocks is a large block that the compute stream still reads when the chunk is cut.
 TEST_P(Async, AnUploadIntoASmallBlockWaitsForTheReadsOfItsChunk) {
   DeviceState& fresh = own_devices().second;
   Ref<Storage> a = test::make(fresh, bytes);
@@ -201,7 +201,7 @@ TEST_P(Async, AnUploadIntoASmallBlockWaitsForTheReadsOfItsChunk) {
 TEST_P(Async, BlocksInFlightAreJoinedForTheirHome) {
   d.allocator.trim();
   hold(d, kCompute);
-  const uint64_t large = 12 * kMega;  // a segment of its own
+  const uint64_t large = 12 * kMega;  // needs a segment of its own
   const Storage* block;
   {
     const Ref<Storage> whole = test::make(d, large);
@@ -335,7 +335,7 @@ TEST(Polling, FindsOutWhatBecameIdleSince) {
   EXPECT_GT(asked, before);
 }
 
-// A plugin whose streams never say that anything is done, or go back.
+// A plugin whose streams report no progress, or report a lower number than before.
 std::atomic<uint64_t> most_said{~0ull};
 plugrad_status silent(plugrad_stream* stream, uint64_t* number) {
   const plugrad_status status = completed_of_sim(stream, number);
@@ -343,7 +343,7 @@ plugrad_status silent(plugrad_stream* stream, uint64_t* number) {
   return status;
 }
 
-// In a process of its own, for the device is lost.
+// Runs in a process of its own, because the device is lost.
 void wait_for_a_silent_plugin() {
   static const plugrad_backend table = sim_with(silent, "silent");
   add_backend(&table);

@@ -1,4 +1,4 @@
-// Segments cut into blocks: splitting, joining, and the recorded uses of a joined block. Needs no device.
+// Segments that are cut into blocks: splitting, joining, and the recorded uses of a joined block. Needs no device.
 #include <core/runtime/memory/blocks.hpp>
 #include <plugrad/runtime/error.hpp>
 

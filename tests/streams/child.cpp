@@ -61,7 +61,7 @@ int leave_while_threads_submit() {
   return 0;
 }
 
-// A bit for each call in a forked child that did not throw device_lost.
+// Calls functions in a forked child. Returns one bit for each call that did not throw device_lost.
 int enter_from_child(Storage& a) {
   DeviceState& d = *a.device;
   const auto refused = [](auto f) { return outcome(f).code == Code::device_lost; };

@@ -1,4 +1,5 @@
-// Failures that are reported late: what they invalidate, which calls throw them, and that all else continues.
+// Failures that are reported late: the storages that they invalidate, the calls that throw them, and that other work
+// continues.
 #include <tests/streams/rig.hpp>
 
 #include <thread>
@@ -183,7 +184,7 @@ TEST_P(Failure, OfAPinnedCopyIsToldWhenItIsSettled) {
   transfer::unpin(out);
 }
 
-// A refused copy gives its number back, so settle must not wait for that number.
+// A refused copy returns its number to the stream, so settle must not wait for that number.
 TEST_P(Failure, ARefusedPinnedCopyCanBeSettled) {
   const Ref<Storage> a = make(), b = make();
   Pinned in = pin(), out = pin();
@@ -231,7 +232,7 @@ TEST_P(Failure, ARefusedCallConcernsItselfAndItsNumberComesAgain) {
 
 TEST_P(Failure, ARefusedCallLeavesNoUseBehind) {
   const Ref<Storage> a = make(), b = make();
-  upload(*a, 1);  // a use by a stream other than the home
+  upload(*a, 1);  // the copy stream uses the storage, which is not the home
   sim().arm(d.handle, PLUGRAD_SIM_REFUSE, 1);
   EXPECT_EQ(outcome([&] { add(*b, *a, *a); }).code, Code::internal);
   upload(*a, 2);  // must not wait for the number of the refused op
@@ -300,7 +301,7 @@ TEST(Lost, IsForEverAndSparesTheOtherDevice) {
 TEST(Lost, MemoryIsStillGivenBack) {
   const Pair pair = fresh_devices();
   DeviceState& d = pair.first;
-  const uint64_t hazards = sim().hazards(), bytes = 12 << 20;  // a segment of its own
+  const uint64_t hazards = sim().hazards(), bytes = 12 << 20;  // each needs a segment of its own
   Ref<Storage> a = make(d, bytes);
   sim().arm(d.handle, PLUGRAD_SIM_LOSE, 2);
   fill(*a, 1);

@@ -1,4 +1,4 @@
-// When a block may be reused and by which stream; what happens if memory is exhausted.
+// The times at which a block may be reused, and by which stream; exhausted memory.
 #include <tests/streams/rig.hpp>
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Order with another library's stream on the same device, with late work before an import and after an export.
+// The order of work with another library's stream on the same device, with late work before an import and after an export.
 #include <core/runtime/memory/import.hpp>
 #include <core/runtime/streams/native.hpp>
 #include <tests/streams/rig.hpp>
@@ -96,7 +96,7 @@ TEST_P(Native, AProducerMayMakeOurStreamWait) {
   EXPECT_EQ(get(*sum), 8);
 }
 
-// The wait has a number on the compute stream, from which the waits of other streams and devices follow.
+// The wait has a number on the compute stream; other streams and devices wait for that number.
 TEST_P(Native, OtherStreamsComeAfterTheProducerToo) {
   Library producer(d, bytes);
   const Ref<Storage> there = make(e);

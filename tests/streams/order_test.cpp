@@ -49,7 +49,7 @@ TEST_P(Order, AnUploadDoesNotWaitForTheOtherStream) {
   hold(d, kCompute);
   fill(*a, 1);
   upload(*b, 4);
-  EXPECT_EQ(get(*b), 4);  // needs only the copy stream, while compute is held
+  EXPECT_EQ(get(*b), 4);  // needs only the copy stream, although compute is held
   add(*c, *a, *b);
   hold(d, 0);
   EXPECT_EQ(get(*c), 5);

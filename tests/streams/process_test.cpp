@@ -8,7 +8,7 @@
 
 namespace {
 
-// Runs streams_child and returns its wait status. The thread sanitizer must be told to permit threads after a fork.
+// Runs streams_child and returns its wait status. The thread sanitizer needs an option to permit threads after a fork.
 int status_of_child(const std::string& mode) {
   const char* given = std::getenv("TSAN_OPTIONS");
   const std::string options = std::string(given ? given : "") + " die_after_fork=0";

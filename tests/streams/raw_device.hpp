@@ -1,4 +1,4 @@
-// Devices of sim, called through the C table as the core calls them. Tests see the statuses that they return.
+// Devices of sim, called through the C table as the core calls them. The functions return the plugin's statuses to the test.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sim.hpp>
@@ -11,7 +11,7 @@ namespace plugrad::test {
 
 struct RawStream {
   plugrad_stream* handle = nullptr;
-  uint64_t number = 0;  // the last accepted one
+  uint64_t number = 0;  // the number of the last accepted op
 };
 
 using RawOptions = std::vector<std::pair<std::string, std::string>>;
@@ -22,7 +22,7 @@ class RawDevice {
 
   static const plugrad_backend& table();
   static const plugrad_sim& sim();
-  static std::string last_report();  // of this thread; clears it
+  static std::string last_report();  // the report of this thread, which the call clears
   // Opens a device, discards it and returns the status of open.
   static plugrad_status try_open(uint32_t index, const RawOptions& options);
 
@@ -50,7 +50,7 @@ class RawDevice {
     return {sizeof(plugrad_place), PLUGRAD_HOST, nullptr, static_cast<plugrad_buffer*>(address), 0};
   }
   static plugrad_status copy(RawStream& on, const plugrad_place& to, const plugrad_place& from, uint64_t bytes);
-  // Copies the buffer to plain host memory; returns the value of all elements, or NaN if they differ.
+  // Copies the buffer to host memory; returns the common value of all elements, or NaN if they differ.
   float read(RawStream& on, plugrad_buffer* buffer) const;
 
   static constexpr int64_t kCount = 1024;

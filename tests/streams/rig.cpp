@@ -31,7 +31,7 @@ Pair shared_devices() {
   return pair;
 }
 
-// To the core the same plugin under another name is another device. Tables live until the process ends.
+// For the core, the same plugin under another name is another device. Tables exist until the process ends.
 Pair fresh_devices(const OptionList& options) {
   static std::atomic<int> made{0};
   const std::string& name = *new std::string("sim-" + std::to_string(++made));

@@ -1,5 +1,5 @@
-// Timelines test what the core's runtime submits to sim. They read no clock: work that completes while a stream is held did
-// not wait for that stream; values, hazards and counts prove the rest.
+// Timelines test the work that the core's runtime submits to sim. They do not read a clock: work that completes while a
+// stream is held did not wait for that stream; values, hazards and counts show the rest.
 #pragma once
 #include <core/runtime/dispatch/dispatch.hpp>
 #include <core/runtime/memory/transfer.hpp>
@@ -14,7 +14,7 @@
 namespace plugrad::test {
 
 inline constexpr uint32_t kCompute = 1u << PLUGRAD_COMPUTE_STREAM, kCopies = 1u << PLUGRAD_COPY_STREAM;
-inline constexpr uint64_t kSmallBytes = 4096, kLargeBytes = 65536;  // from a magazine; from the device's allocator
+inline constexpr uint64_t kSmallBytes = 4096, kLargeBytes = 65536;  // allocated from a magazine; from the device's allocator
 
 const plugrad_sim& sim();
 std::string last_hazard();

@@ -1,4 +1,4 @@
-// Failures of sim: late ones, armed ones, and features that options remove.
+// Failures of sim: late failures, armed faults, and features that options remove.
 #include <tests/streams/sim_fixture.hpp>
 
 #include <vector>
@@ -22,7 +22,7 @@ TEST_F(Sim, AFailureIsNamedOnceAndCleared) {
   EXPECT_EQ(failure.first, 3u);
   EXPECT_EQ(failure.last, 3u);
   EXPECT_EQ(sync(compute, failure), PLUGRAD_OK);
-  EXPECT_EQ(device.read(compute, a), 2);  // before the failure
+  EXPECT_EQ(device.read(compute, a), 2);  // written before the failure
   ASSERT_EQ(device.fill(compute, b, 5), PLUGRAD_OK);
   EXPECT_EQ(device.read(compute, b), 5);
   release({a, b});

@@ -18,7 +18,8 @@ inline std::string last_hazard() {
   return text;
 }
 
-// Has two streams on the first device and one on the second. Opens the devices once, because a process keeps them.
+// Has two streams on the first device and one stream on the second. Opens the devices once, because a process keeps them
+// open.
 class Sim : public testing::Test {
  protected:
   void SetUp() override { hazards_ = sim().hazards(); }

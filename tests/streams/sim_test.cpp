@@ -1,4 +1,4 @@
-// sim itself: timelines rely on it to enforce the contract, to complete late, and to hide its memory.
+// Tests sim itself: timelines rely on sim to enforce the contract, to complete work late, and to hide its memory.
 #include <tests/streams/sim_fixture.hpp>
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 namespace {
 thread_local uint64_t allocations = 0;
 }
-// Counts allocations, because run must not allocate.
+// Counts allocations, because `run` must not allocate.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
   if (void* p = std::malloc(bytes)) return p;
@@ -141,7 +141,7 @@ TEST_F(Sim, AcceptsWhatAWaitOrders) {
   ASSERT_EQ(device.fill(compute, a, 1), PLUGRAD_OK);
   ASSERT_EQ(wait(copies, compute, compute.number), PLUGRAD_OK);
   ASSERT_EQ(device.add(copies, b, a, a), PLUGRAD_OK);
-  ASSERT_EQ(wait(distant, copies, copies.number), PLUGRAD_OK);  // and so after compute, too
+  ASSERT_EQ(wait(distant, copies, copies.number), PLUGRAD_OK);  // and so also after compute
   ASSERT_EQ(RawDevice::copy(distant, other.place(c), device.place(a), kBytes), PLUGRAD_OK);
   ASSERT_EQ(wait(compute, distant, distant.number), PLUGRAD_OK);
   ASSERT_EQ(device.fill(compute, a, 5), PLUGRAD_OK);

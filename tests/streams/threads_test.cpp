@@ -1,4 +1,4 @@
-// Many threads; and random work compared with a model.
+// Many threads, and random work that is compared with a model.
 #include <tests/streams/rig.hpp>
 
 #include <atomic>

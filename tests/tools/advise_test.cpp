@@ -1,4 +1,4 @@
-// plugrad advise: what a device lacks for the ops of a trace.
+// plugrad advise: the ops of a trace for which a device has no kernel.
 #include <tests/tools/process.hpp>
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 namespace plugrad::test {
 namespace {
 
-// Two matmuls of 3 ms together, an attention, a cast of a dtype, and events that are no ops.
+// Two matmuls of 3 ms together, an attention, a cast of a dtype, and events that are not ops.
 constexpr const char* kTrace = R"([
 {"name":"process_name","ph":"M","pid":1,"args":{"name":"cpu:0"}},
 {"name":"matmul","cat":"forward","ph":"X","ts":1,"dur":1000,"args":{"how":"native","bytes":100,

@@ -38,7 +38,8 @@ class FashionMnistOn : public testing::Test {
   }
 };
 
-// Uniforms, and so the weights, are bitwise equal on each device. Sums differ in order, and Adam divides by small numbers.
+// Uniform numbers, and so the weights, have equal bits on each device. Sums differ in order, and Adam divides by small
+// numbers.
 TEST_F(FashionMnistOn, ReferenceHasTheLossesOfTheCpu) { expect_close(losses_on("cpu"), losses_on("reference"), 2e-3); }
 
 // sim uses the kernels of reference, so it gives the same bits with different memory, streams and copies.

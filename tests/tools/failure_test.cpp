@@ -83,7 +83,7 @@ TEST(Failure, AFileThatIsNoCheckpointIsRefused) {
   }
 }
 
-// The first part of the run stays below the limit; its next checkpoint does not.
+// The first part of the run stays below the limit; its next checkpoint exceeds the limit.
 TEST(Failure, ADiskThatFillsUpWhileSavingLeavesTheOldCheckpoint) {
   const Scratch scratch;
   ASSERT_EQ(train({"--data", "moons", "--steps", "40", "--out", scratch.path("run")}).status, 0);

@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A run so long that only a signal ends it.
+// The arguments of a run that is so long that only a signal ends it.
 Words endless_moons(const std::string& out) {
   return {"train", "--data", "moons", "--device", "reference", "--epochs", "1000000", "--checkpoint-every",
           "10",    "--out",  out};
@@ -53,7 +53,7 @@ TEST(Interrupt, TheInterruptedRunGoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(read_file(checkpoint), read_file(scratch.path("whole/checkpoint.safetensors")));
 }
 
-// One line for each hundred epochs; head ends the pipe after the third.
+// The program prints one line for each hundred epochs; head closes the pipe after the third line.
 TEST(Interrupt, AClosedPipeSaves) {
   const Scratch scratch;
   const std::string out = scratch.path("run");

@@ -50,7 +50,8 @@ TEST(Devices, TextAndJsonNameTheDeviceAndItsPlugin) {
   EXPECT_EQ(found->at("capabilities").at(0), "host-memory");
 }
 
-// The CUDA plugin loads everywhere. If it finds no GPU, its reason is one line, which `train --device cuda:0` repeats.
+// The CUDA plugin loads on every machine. If it finds no GPU, it states the reason in one line, and `train --device cuda:0`
+// prints this line, too.
 TEST(Devices, AskingForAGpuThatIsNotThereSaysWhyAndWhatThereIs) {
   const Json json = Json::parse(plugrad_run({"backends", "--json"}).out);
   const auto cuda = std::ranges::find_if(json.at("plugins"), [](const Json& record) {

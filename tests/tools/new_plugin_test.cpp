@@ -1,4 +1,4 @@
-// plugrad new-plugin: the project that it writes. tests/install builds it against the installed SDK.
+// The project that plugrad new-plugin writes. tests/install builds the project against the installed SDK.
 #include <tests/tools/process.hpp>
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ Process::Process(const std::vector<std::string>& words, const Setting& setting) 
     redirect(err, STDERR_FILENO);
     const rlimit limit{setting.file_size, setting.file_size};
     if (setting.file_size != RLIM_INFINITY) setrlimit(RLIMIT_FSIZE, &limit);
-    // Tests use only the build tree's plugins, whatever their environment says.
+    // Tests use only the build tree's plugins, whatever their environment contains.
     if (setting.plugin_path.empty()) unsetenv("PLUGRAD_PLUGIN_PATH");
     else setenv("PLUGRAD_PLUGIN_PATH", setting.plugin_path.c_str(), 1);
     unsetenv("PLUGRAD_DISABLE");

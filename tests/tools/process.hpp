@@ -18,8 +18,8 @@ struct Outcome {
 };
 
 struct Setting {
-  rlim_t file_size = RLIM_INFINITY;  // limits the files that it writes
-  std::string standard_output = {};  // a file to write to instead of Outcome::out
+  rlim_t file_size = RLIM_INFINITY;  // the largest file that the process may write
+  std::string standard_output = {};  // the file that receives standard output instead of Outcome::out
   std::string plugin_path = {};      // PLUGRAD_PLUGIN_PATH, unless empty
 };
 
@@ -32,7 +32,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void signal(int number) const;
-  // Waits until the condition holds. Fails the test if the process ends, or a minute passes, before that.
+  // Waits until the condition holds. Fails the test if the process ends or a minute passes before the condition holds.
   void wait_until(const std::function<bool()>& condition);
   bool running();
   Outcome wait();

@@ -110,7 +110,7 @@ TEST(Train, FilesOfOnesOwnAreLearned) {
   const Outcome both = train(options + test + Words{"--out", scratch.path("both")});
   ASSERT_EQ(both.status, 0) << both.err;
   EXPECT_EQ(Json::parse(both.out).at("test_accuracy"), 1.0);
-  // The same network evaluates a file without the upper classes.
+  // The same network evaluates a file that contains only the first classes.
   const std::string few = scratch.write("few", idx_header({2, 10, 10}) + read_file(stripes.images).substr(16, 200));
   const std::string few_labels = scratch.write("few-labels", idx_header({2}) + std::string("\0\1", 2));
   const Outcome judged = plugrad_run({"eval", "--checkpoint", scratch.path("both/checkpoint.safetensors"), "--images", few,
@@ -122,11 +122,11 @@ TEST(Train, FilesOfOnesOwnAreLearned) {
 
 struct Broken {
   const char* name;
-  int first, last;  // steps at which the first part stops, and the second
+  int first, last;  // the steps after which the first and the second part stop
   Words more;
 };
 
-// 1000 samples in batches of 32 make 32 steps an epoch. The run stops inside an epoch, at its end, or just after it.
+// 1000 samples in batches of 32 are 32 steps per epoch. The run stops inside an epoch, at its end, or just after it.
 TEST(Train, AResumedRunEndsInTheSameBytesAsAnUnbrokenOne) {
   const Broken rows[] = {{"inside an epoch", 20, 30, {}},
                          {"across an epoch", 20, 75, {}},

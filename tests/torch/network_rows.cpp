@@ -32,7 +32,7 @@ Rows activation_rows() {
       {"glu axis", [](I x) { return glu(x[0], 0); }},
   };
   for (const auto& [name, function] : functions) {
-    // PyTorch's derivatives have factors that are rounded to f32.
+    // The factors in PyTorch's derivative of hardsigmoid are rounded to f32.
     const double tolerance = std::string(name) == "hardsigmoid" ? 1e-8 : 1e-13;
     rows.push_back({name, [f = function](I x) { return f(x[0]); }, tolerance});
     rows.push_back({std::string(name) + " at kinks", [f = function](I x) { return f(x[0]); }, tolerance});

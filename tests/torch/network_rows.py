@@ -24,7 +24,7 @@ def activation_rows():
     for name, function in ACTIVATIONS.items():
         yield name, function, [(2, 3)]
         yield f"{name} at kinks", function, [KINKS]
-        # PyTorch's hardswish of -infinity is NaN, ours is 0.
+        # PyTorch's hardswish of -infinity is NaN, plugrad's is 0.
         yield f"{name} special", lambda x, f=function: f(x.detach()), [SPECIAL[:2] if name == "hardswish" else SPECIAL]
 
 

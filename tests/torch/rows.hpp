@@ -1,5 +1,5 @@
-// Functions beside PyTorch's. write_golden.py calls PyTorch's and records operands, results and gradients; a row here calls
-// the same function of ours.
+// Compares functions with PyTorch's. write_golden.py calls PyTorch's functions and records operands, results and gradients;
+// a row here calls plugrad's function of the same name.
 #pragma once
 #include <tests/core/expect.hpp>
 
@@ -13,7 +13,7 @@ namespace plugrad::test {
 using Inputs = std::vector<Tensor>;
 using I = const Inputs&;
 
-// What a function returns: one tensor or several.
+// The results of a function: one or several tensors.
 struct Outputs {
   Outputs(Tensor only) : all{std::move(only)} {}
   Outputs(std::vector<Tensor> several) : all(std::move(several)) {}
@@ -21,13 +21,13 @@ struct Outputs {
 };
 
 struct TorchRow {
-  std::string name;  // as in the file
+  std::string name;  // the name in the file
   std::function<Outputs(I x)> apply;
-  double tolerance = 1e-13;  // for f64
+  double tolerance = 1e-13;  // the tolerance for f64
   double f32_tolerance = 1e-5;
 };
 
-// The rows of each file NAME.txt, which NAME.py defines.
+// The rows for each file NAME.txt. NAME.py defines the rows of the file.
 std::vector<TorchRow> contraction_rows();
 std::vector<TorchRow> sorting_rows();
 std::vector<TorchRow> arrangement_rows();

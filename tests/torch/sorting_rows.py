@@ -1,5 +1,5 @@
-"""Order, distinct elements and places: see write_golden.py. Where elements are equal, PyTorch leaves some indices open; such
-rows have no ties, or only those whose indices it defines."""
+"""Order, distinct elements and places: see write_golden.py. PyTorch does not define some indices of equal elements; such
+rows have no ties, or only ties whose indices PyTorch defines."""
 import torch
 from write_golden import f64
 

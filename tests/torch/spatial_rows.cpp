@@ -107,7 +107,7 @@ Rows grid_rows() {
       for (const bool aligns : {false, true}) {
         const auto apply = [mode, padding, aligns](I x) { return grid_sample(x[0], x[1], mode, padding, aligns); };
         const std::string text = std::string("grid_sample ") + name + " " + beyond + (aligns ? " True" : " False");
-        // The taps of cubes are joined in another order.
+        // plugrad adds the terms of cubic interpolation in another order than PyTorch.
         rows.push_back({text, apply, 1e-12, 3e-5});
         if (mode != Mode::bicubic) rows.push_back({text + " 3", apply, 1e-12, 3e-5});
       }

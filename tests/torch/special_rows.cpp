@@ -6,11 +6,12 @@ namespace {
 using Rows = std::vector<TorchRow>;
 using Unary = Tensor (*)(const Tensor&);
 
-// The kernels of SIN and EXP, and PyTorch's series, leave a few units in the last place, which poles and tails enlarge.
+// The kernels of SIN and EXP and PyTorch's series have errors of a few units in the last place. Poles and tails increase
+// them.
 constexpr double kTolerance = 1e-11, kSingleTolerance = 2e-4;
-// PyTorch's trigamma and ndtri have ten digits only: its trigamma(1) is pi^2 / 6 + 1e-10.
+// PyTorch's trigamma and ndtri are accurate to only ten digits: its trigamma(1) is pi^2 / 6 + 1e-10.
 constexpr double kTenDigits = 1e-9;
-// Near -1 and 1 the inverse enlarges the rounding of its argument, too.
+// Near -1 and 1 the inverse function also increases the rounding error of its argument.
 constexpr double kInverseTolerance = 2e-2;
 double tolerance_of(const std::string& name) { return name == "digamma" || name == "ndtri" ? kTenDigits : kTolerance; }
 double single_tolerance_of(const std::string& name) { return name == "erfinv" ? kInverseTolerance : kSingleTolerance; }

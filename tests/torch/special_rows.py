@@ -1,4 +1,4 @@
-"""Special functions, and what PyTorch's functions do with tensors of rank 0 and further parameters: see write_golden.py."""
+"""Special functions, and PyTorch's functions with tensors of rank 0 and further parameters: see write_golden.py."""
 import torch
 from torch import special
 from write_golden import f64, spread

@@ -1,4 +1,4 @@
-// Results and gradients of our functions beside those that PyTorch's gave: see write_golden.py.
+// Compares results and gradients of functions with PyTorch's: see write_golden.py.
 #include <tests/torch/rows.hpp>
 
 #include <fstream>
@@ -52,7 +52,7 @@ std::map<std::string, Golden> golden(const std::string& family) {
   return rows;
 }
 
-// How a row's operands lie in memory, and their floating dtype.
+// The memory layout of a row's operands, and their floating dtype.
 struct Variant {
   const char* name;
   bool strided;
@@ -64,7 +64,7 @@ Tensor leaf_of(const Array& array, const Variant& variant) {
   const Tensor x = of(array.dtype == DType::f64 ? variant.floating : array.dtype, array.values, array.shape);
   return is_floating(x.dtype()) ? Tensor(x).requires_grad_() : x;
 }
-// The same elements, each beside a 0.
+// The same elements, with a 0 after each in memory.
 Tensor apart(const Tensor& x) { return x.rank() < 8 ? select(stack({x, zeros_like(x)}, -1), -1, 0) : x; }
 
 std::vector<double> weights(int64_t count) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes NAME.txt for each NAME.py beside it that has a table ROWS: what PyTorch's functions return, and their gradients.
+"""Writes NAME.txt for each NAME.py in this folder that has a table ROWS: results and gradients of PyTorch's functions.
 
 write_golden.py [NAME ...]
 
@@ -38,7 +38,7 @@ def f64(values, shape=None):
 
 
 def weights(shape):
-    """tests/torch/torch_test.cpp has the same."""
+    """The weights of a sum of results; tests/torch/torch_test.cpp has the same weights."""
     return torch.tensor([0.5 + i * 5 % 7 / 8 for i in range(math.prod(shape))], dtype=torch.float64).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-// Batches: their order, their contents with any number of workers, and what happens when a loop ends early.
+// Batches: their order, their contents with any number of workers, and loops that end early.
 #include <plugrad/io/shuffle.hpp>
 #include <plugrad/training/data_loader.hpp>
 #include <tests/core/expect.hpp>
@@ -21,7 +21,7 @@ using test::elements;
 using test::throws;
 using Numbers = std::vector<double>;
 
-// Sample i is {i, i^2}; what the loader loads is counted.
+// Sample i is {i, i^2}; `loaded` counts the samples that the loader reads.
 struct Squares final : Dataset {
   explicit Squares(int64_t count) : count(count) {}
   int64_t size() const override { return count; }
@@ -60,7 +60,7 @@ TEST(DataLoader, LeavesOutASmallLastBatchIfAsked) {
   }
 }
 
-// Python's tests read the same file.
+// Python's tests compare with the same file.
 TEST(DataLoader, HasTheRecordedOrders) {
   const nlohmann::json fixture = nlohmann::json::parse(std::ifstream(test::fixture_path("training.json")));
   ASSERT_GE(fixture["orders"].size(), 4u);
@@ -180,7 +180,7 @@ TEST(DataLoader, ALoopMayEndEarly) {
       for (const Batch& batch : loader)
         if (elements(batch[0])[0] == 4) break;
     }
-    const int loaded = *squares.loaded;  // the threads have ended, so it stays
+    const int loaded = *squares.loaded;  // the threads have ended, so the count does not change
     EXPECT_GE(loaded, 6);
     EXPECT_LE(loaded, 6 + 2 * 2 * workers);
   }
@@ -233,9 +233,9 @@ TEST(DataLoader, WorkersAreAheadByNoMoreThanAsked) {
     const DataLoader loader(counted, {.num_workers = workers, .prefetch_factor = factor});
     BatchIterator at = loader.epoch(0).begin();
     for (int taken = 1; taken < 10; ++taken, ++at) {
-      EXPECT_EQ(counted.wait_for(taken + workers * factor), taken + workers * factor);  // ends: they do work ahead
+      EXPECT_EQ(counted.wait_for(taken + workers * factor), taken + workers * factor);  // they do load ahead
       std::this_thread::yield();
-      EXPECT_EQ(counted.wait_for(0), taken + workers * factor);  // and wait then
+      EXPECT_EQ(counted.wait_for(0), taken + workers * factor);  // and then they wait
     }
   }
 }

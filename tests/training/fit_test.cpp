@@ -26,7 +26,7 @@ Points points_of(int64_t count) {
   return {Tensor::from(moons.points, {count, 2}), Tensor::from(moons.labels, {count})};
 }
 
-// A network with the same weights at each call.
+// A network that starts with the same weights each time.
 struct Started {
   Started() {
     manual_seed(1);
@@ -37,7 +37,7 @@ struct Started {
   std::unique_ptr<nn::Optimizer> optimizer;
 };
 
-// Python's tests read the same file.
+// Python's tests compare with the same file.
 TEST(Fit, HasTheRecordedLosses) {
   const nlohmann::json fixture = nlohmann::json::parse(std::ifstream(test::fixture_path("training.json")))["fit"];
   const Points points = points_of(60);

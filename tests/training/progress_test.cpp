@@ -1,4 +1,4 @@
-// The progress bar, where stderr is no terminal.
+// The progress bar when stderr is not a terminal.
 #include <plugrad/training/progress.hpp>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The file of compiled pipelines: a driver gets what an earlier process stored, and nothing else.
+// The file of compiled pipelines: a driver gets only data that an earlier process stored.
 #include <backends/vulkan/cache_file.hpp>
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ VkPhysicalDeviceProperties properties() {
   return p;
 }
 
-// What a driver could return: Vulkan's header, then this many bytes.
+// Data that a driver could return: Vulkan's header, then this many bytes.
 std::vector<char> data_of(const VkPhysicalDeviceProperties& p, size_t bytes) {
   const uint32_t header[] = {32, VK_PIPELINE_CACHE_HEADER_VERSION_ONE, p.vendorID, p.deviceID};
   std::vector<char> data(32 + bytes);
@@ -107,7 +107,7 @@ TEST_F(PipelineCache, DataThatCannotBeUsedAreNotStored) {
   VkPhysicalDeviceProperties other = properties_;
   ++other.vendorID;
   file().write(data_of(other, 50));
-  file().write(data_of(properties_, 0));  // a driver that keeps nothing
+  file().write(data_of(properties_, 0));  // the data of a driver that stores nothing
   file().write({});
   EXPECT_FALSE(fs::exists(file().path()));
 }

@@ -1,5 +1,5 @@
-// Barriers, waits and batches of the Vulkan backend, and what a program sees of a driver that fails. The backend is linked
-// in.
+// Barriers, waits and batches of the Vulkan backend, and the errors that a program gets from a driver that fails. The
+// backend is linked in.
 #include <backends/vulkan/cache_file.hpp>
 #include <backends/vulkan/driver.hpp>
 #include <plugrad/backends/vulkan.hpp>
@@ -48,7 +48,7 @@ class Calls : public testing::Test {
     return made;
   }
   static vulkan::CacheFile cache() { return {folder().c_str(), vulkan::Driver::get().devices().at(0).properties}; }
-  // What an earlier process could have stored.
+  // Pipeline data as an earlier process could have stored it.
   static std::vector<char> earlier() {
     const VkPhysicalDeviceProperties& p = vulkan::Driver::get().devices().at(0).properties;
     std::vector<char> data(40);
@@ -57,7 +57,7 @@ class Calls : public testing::Test {
     std::memcpy(data.data() + sizeof header, p.pipelineCacheUUID, VK_UUID_SIZE);
     return data;
   }
-  // The calls that f makes, with all that was recorded submitted.
+  // Returns the calls that f makes; submits all recorded work before f and after it.
   template <class F> std::vector<VulkanCall> calls_of(F f) {
     device_.sync();
     Recorder::get().take();
@@ -67,7 +67,7 @@ class Calls : public testing::Test {
   }
   template <class F> std::string letters_of(F f) { return Recorder::letters(calls_of(f)); }
   Tensor some(const Shape& shape, float value = 1) const { return full(shape, value, DType::f32, device_); }
-  // An index that only the device looks at.
+  // A tensor of indices whose values the host does not check.
   Tensor index(std::vector<int64_t> values) const {
     const auto n = static_cast<int64_t>(values.size());
     return to(Tensor::from(values, {n}, Device("cpu")), device_);
@@ -76,7 +76,7 @@ class Calls : public testing::Test {
   Device device_;
 };
 
-// The first test: the device was just opened.
+// Must be the first test: it checks the calls that opened the device.
 TEST_F(Calls, ADriverGetsWhatAnEarlierProcessStoredAndWhatItCompilesIsStored) {
   EXPECT_EQ(Recorder::get().cache_given, earlier());
   const Tensor y = tanh(some({100}));
@@ -120,7 +120,7 @@ TEST_F(Calls, ABatchTakesManyOpsWhileTheDeviceIsBusy) {
   EXPECT_EQ(y.to_vector<float>().back(), 101.0f);
 }
 
-// The copy of a result runs on another stream, whose submission waits for the one that computed it.
+// The copy of a result runs on another stream, whose submission waits for the submission that computed the result.
 TEST_F(Calls, ACopyWaitsForTheOpOnAnotherStream) {
   const Tensor x = some({1000});
   device_.sync();
@@ -153,7 +153,7 @@ TEST_F(Calls, AFullDeviceIsAnErrorAndTheNextOneGoes) {
   EXPECT_EQ(sum(some({100})).item<float>(), 100.0f);
 }
 
-// The op was accepted, so it runs once, when the submission is tried again.
+// The backend accepted the op, so the op runs once, when the submission is tried again.
 TEST_F(Calls, ARefusedSubmissionIsTriedAgain) {
   Tensor x = some({100});
   device_.sync();
@@ -163,7 +163,7 @@ TEST_F(Calls, ARefusedSubmissionIsTriedAgain) {
   EXPECT_EQ(Recorder::get().failing_submissions, 0);
 }
 
-// Some 130 dispatches, whose parameters need more than a block.
+// About 130 dispatches, whose parameters need more than one block.
 TEST_F(Calls, ALongOpIsSubmittedWholeOrNotAtAll) {
   constexpr int64_t kMany = 1 << 21;
   const Tensor ones = full({kMany}, 1, DType::i64, device_), index = zeros({kMany}, DType::i64, device_);
@@ -193,8 +193,8 @@ TEST_F(Calls, AnOpThatIsRefusedInItsMiddleRunsOnce) {
   const auto sum_of = [&](int64_t n) {
     return scatter_add(zeros({1}, DType::i64, device_), 0, slice(index, 0, 0, n), slice(ones, 0, 0, n));
   };
-  sum_of(100);      // from here on only the batch needs memory
-  some({1 << 20});  // which the core can give back, so that it tries again
+  sum_of(100);      // from here on only the batch allocates memory
+  some({1 << 20});  // the core can release this memory and then tries again
   device_.sync();
   Recorder::get().fail_allocations(VK_ERROR_OUT_OF_DEVICE_MEMORY, 1);
   const Tensor y = sum_of(kMany);
@@ -242,7 +242,7 @@ TEST_F(Calls, ACompiledStepIsSubmittedAfterWhatCameBefore) {
   EXPECT_EQ(y.to_vector<float>(), chain(x + 1).to_vector<float>());
 }
 
-// While runs are in flight, others need command buffers of their own; of these there are four.
+// Each run in flight needs a command buffer of its own. There are four command buffers.
 TEST_F(Calls, CompiledStepsInFlightHaveTheirOwnParameters) {
   auto step = compile(chain, {.fuse = false});
   std::vector<Tensor> given, results;
@@ -288,7 +288,7 @@ TEST_F(Calls, AnIndexOutOfRangeInACompiledStepIsReported) {
   }
 }
 
-// The last test: the device is lost for this process.
+// Must be the last test: afterwards the device is lost for this process.
 TEST_F(Calls, ZLostDeviceSaysSoFromThenOn) {
   const Tensor x = some({10});
   device_.sync();

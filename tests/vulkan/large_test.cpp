@@ -1,4 +1,4 @@
-// Lines, sums and buffers that are larger than what drivers take at once: shaders that run long are ended without a word.
+// Lines, sums and buffers that are larger than drivers accept in one piece. Drivers may end long shaders without an error.
 #include <plugrad/plugrad.hpp>
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Large, ExtremesOfLongLines) {
   EXPECT_EQ(argmax(x).item<int64_t>(), kMany - 5);
   EXPECT_EQ(max(x).item<float>(), 3.0f);
   EXPECT_EQ(min(x).item<float>(), 1.0f);
-  EXPECT_EQ(argmax(zeros({kMany})).item<int64_t>(), 0);  // of equal elements the first
+  EXPECT_EQ(argmax(zeros({kMany})).item<int64_t>(), 0);  // the first of equal elements
 }
 
 TEST(Large, AddsByManyIndices) {
@@ -37,7 +37,7 @@ TEST(Large, ProductsOfLongSums) {
   EXPECT_EQ(matmul(ones({2, k}), ones({k, 3})).to_vector<float>(), std::vector<float>(6, static_cast<float>(k)));
 }
 
-// Every key has the same weight: about as many keys as one dispatch takes, and more, for which attention is composed.
+// Every key has the same weight. The first number of keys fits into one dispatch; for the second, attention is composed.
 TEST(Large, AttentionOverManyKeys) {
   for (const int64_t n : {int64_t(9600), int64_t(1) << 17}) {
     const Tensor query = zeros({1, 2, 64}), key = zeros({1, n, 64});

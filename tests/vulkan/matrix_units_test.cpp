@@ -1,5 +1,5 @@
-// Matrix units: which of a driver's products the plugin takes, and what it makes of the shader. The conformance program runs
-// the shader where a driver has VK_KHR_cooperative_matrix.
+// Matrix units: the plugin's choice among a driver's products, and its translation of the shader. The conformance program
+// runs the shader if a driver has VK_KHR_cooperative_matrix.
 #include <backends/vulkan/pipelines.hpp>
 #include <backends/vulkan/spirv.hpp>
 
@@ -19,7 +19,7 @@ VkCooperativeMatrixPropertiesKHR product(uint32_t m, uint32_t n, uint32_t k, VkC
   return {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR, nullptr, m, n, k, factor, factor, sum, sum, VK_FALSE, scope};
 }
 
-// What the driver below offers.
+// The products that the driver below offers.
 std::vector<VkCooperativeMatrixPropertiesKHR>& offered() {
   static std::vector<VkCooperativeMatrixPropertiesKHR> list;
   return list;
@@ -71,7 +71,7 @@ std::vector<uint32_t> rewritten(std::string_view name) {
   return with_khr_matrices({shader.words, shader.count});
 }
 
-// The instructions of a module: how many there are of each opcode, and the constants of 32 bits.
+// The instructions of a module: their number for each opcode, and the constants of 32 bits.
 struct Instructions {
   std::map<uint32_t, int> counts;
   std::map<uint32_t, uint32_t> constants;  // by id
@@ -104,7 +104,7 @@ TEST(MatrixUnits, TheShaderHasMatricesOfTheKhronosExtensionAlone) {
   EXPECT_EQ(bytes.find("SPV_NV_cooperative_matrix"), bytes.npos);
 }
 
-// A factor on the left, one on the right, and their sum; matrices lie in memory by rows, which has the number 0.
+// The shader has a left factor, a right factor and a sum. Matrices are row-major in memory; that layout has the number 0.
 TEST(MatrixUnits, TheShaderSaysWhatEachMatrixIsFor) {
   const std::vector<uint32_t> module = rewritten("product_units");
   const Instructions made(module);

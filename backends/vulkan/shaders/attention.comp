@@ -1,23 +1,24 @@
 // ATTENTION and its gradients, in f32. A workgroup computes a tile of 16 rows and 64 columns; the 16 invocations of a row
-// hold its columns lane, lane + 16, lane + 32 and lane + 48. Scores never reach memory: of keys or queries, 64 at a time are
-// taken, and what the rows have so far is scaled when a larger score appears (Dao and others, "FlashAttention", 2022).
-// MODE 0: out and lse, in tiles of queries. MODE 1: grad_query, in tiles of queries, and the sums of grad out of each query,
-// for MODE 2: grad_key and grad_value, in tiles of keys, over all queries that share them.
+// hold its columns lane, lane + 16, lane + 32 and lane + 48. Scores are never stored in memory: the loops take 64 keys or
+// queries at a time, and scale the sums of a row when a larger score appears (Dao and others, "FlashAttention", 2022).
+// MODE 0 computes out and lse, in tiles of queries. MODE 1 computes grad_query, in tiles of queries, and stores the sum of
+// grad * out of each query for MODE 2. MODE 2 computes grad_key and grad_value, in tiles of keys, over all queries that
+// share the keys.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "functions.glsl"
 
-// The operands, and their places in the arrays.
+// The operands, and their indices in the arrays.
 const uint QUERY = 0, KEY = 1, VALUE = 2, MASK = 3, OUT = 4, LSE = 5, GRAD = 6, GRAD_QUERY = 7, GRAD_KEY = 8, GRAD_VALUE = 9;
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Attention {
-  uint64_t base[10], products;            // products: the sums of grad out, one for each query of each batch
+  uint64_t base[10], products;            // products: the sums of grad * out, one for each query of each batch
   uint l, s, e, v, causal, across, tiles_of_one, tiles;
-  uint rank, members;                     // members: how many batches share a key; their axes come first
+  uint rank, members;                     // members: the number of batches that share a key; their axes come first
   uint extent[8];
   int64_t batch[10][8];                   // strides in elements
-  int row[10], column[10];                // also, of matrices that span less than 2^31 elements
+  int row[10], column[10];                // strides in elements; a matrix spans less than 2^31 elements
   float scale;
 };
 layout(push_constant) uniform Push { Attention p; };
@@ -29,7 +30,7 @@ shared float left[DEPTH][ROWS + 1], right[DEPTH][COLUMNS + 1], weights[ROWS][COL
 uint row_of_me() { return gl_LocalInvocationIndex / 16; }
 uint lane() { return gl_LocalInvocationIndex % 16; }
 
-// A matrix of an operand: its address, strides and extents, and from which row on it is needed.
+// A matrix of an operand: its address, strides and extents, and the first row that a tile needs.
 struct Side {
   uint64_t address;
   int row_step, column_step;
@@ -49,7 +50,7 @@ Side side(uint operand, uint batch, uint rows, uint columns, uint row) {
 uint64_t address(Side x, uint row, uint column) {
   return x.address + uint64_t(int64_t(int(row) * x.row_step + int(column) * x.column_step) * 4);
 }
-// What lies outside is 0; its address is clamped to the first element's, because a device may read it all the same.
+// Elements outside the matrix are 0. Their address is clamped to that of the first element, because a device may read it.
 float element(Side x, uint row, uint column) {
   bool inside = row < x.rows && column < x.columns;
   float found = flushed(Element(address(x, inside ? row : 0, inside ? column : 0)).v);
@@ -61,7 +62,7 @@ vec4 of_lanes(uint d) {
   return vec4(right[d][c], right[d][c + 16], right[d][c + 32], right[d][c + 48]);
 }
 
-// The products of my row of a with four rows of b.
+// Returns the products of my row of a and four rows of b.
 vec4 products(Side a, Side b) {
   vec4 total = vec4(0.0);
   uint end = DEPTH * min(COLUMNS, b.rows - b.row);
@@ -88,7 +89,7 @@ void share(vec4 mine) {
   barrier();
 }
 
-// The sums over 64 rows of x, each times its weight in my row, for four columns from `column` on.
+// Returns the sums over 64 rows of x, times their weights in my row, for four of the 64 columns that begin at `column`.
 vec4 weighted_rows(Side x, uint column) {
   vec4 total = vec4(0.0);
   uint rows = min(COLUMNS, x.rows - x.row);
@@ -105,7 +106,7 @@ vec4 weighted_rows(Side x, uint column) {
   return total;
 }
 
-// The sum, or the largest, of what the invocations of my row give.
+// Returns the sum, or the largest, of the numbers that the invocations of my row pass.
 float over_row(float mine, const bool is_sum) {
   barrier();
   shares[gl_LocalInvocationIndex] = mine;
@@ -119,7 +120,8 @@ float over_row(float mine, const bool is_sum) {
   return all;
 }
 
-// The score of a query and a key, whose product is given: -INFINITE outside and where causal attention hides the key.
+// Returns the score of a query and a key from their product; -INFINITE outside the matrix and for a key that causal
+// attention hides.
 float score(Side mask, uint query, uint key, float product) {
   bool is_seen = query < p.l && key < p.s && (p.causal == 0 || key <= query);
   return is_seen ? product * p.scale + element(mask, query, key) : -INFINITE;
@@ -132,7 +134,7 @@ void put(Side to, uint row, uint column, vec4 values) {
   }
 }
 
-// The end of the keys that a tile of queries sees.
+// Returns the end of the keys that a tile of queries attends to.
 uint end_of_keys(uint row) { return p.causal != 0 ? min(p.s, row + ROWS) : p.s; }
 
 void attend(uint batch, uint row, uint column) {
@@ -163,7 +165,7 @@ void attend(uint batch, uint row, uint column) {
         flushed(sum == 0.0 ? -INFINITE : largest + logarithm(sum));
 }
 
-// e^(score - lse), which is 0 where either is -INFINITE.
+// Returns e^(score - lse), or 0 if the score or lse is -INFINITE.
 float weight(float score, float lse) { return score == -INFINITE || lse == -INFINITE ? 0.0 : exponential(score - lse); }
 
 uint64_t place_of_product(uint batch, uint query) { return p.products + (uint64_t(batch) * p.l + query) * 4; }

@@ -1,5 +1,5 @@
-// CAST from the dtype SOURCE to the dtype TARGET, as numbers of a wide type each: a pipeline sets both. Variants: WITH_16 has the
-// dtypes of 16 bits too, WITH_F64 has f64.
+// CAST from the dtype SOURCE to the dtype TARGET, by way of a wide type. A pipeline sets SOURCE and TARGET. Variants:
+// WITH_16 adds the dtypes of 16 bits, WITH_F64 adds f64.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -78,13 +78,13 @@ int64_t integer_of(uint64_t bits) {
   return int64_t(bits);
 }
 
-// Halves are rounded from an f32 that was rounded to odd: its last bit says whether more lay below, so that no second rounding
-// errs (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+// Halves are rounded from an f32 that was rounded to odd: its last bit is 1 if the number was inexact, so that the second
+// rounding is correct (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 bool is_half(uint dtype) { return dtype == F16_ID || dtype == BF16_ID; }
 
-// A 64-bit integer as f32, in integers: a device's conversion may go over another type.
+// Converts a 64-bit integer to f32 by integers, because a device may convert by way of another type.
 float f32_of_integer(int64_t x) {
-  bool is_negative = (uint(uint64_t(x) >> 32) & 0x80000000u) != 0u;  // lavapipe takes x < 0 for false after some conversions
+  bool is_negative = (uint(uint64_t(x) >> 32) & 0x80000000u) != 0u;  // lavapipe takes x < 0 as false after some conversions
   uint64_t size = is_negative ? uint64_t(0) - uint64_t(x) : uint64_t(x);
   uint sign = is_negative ? 0x80000000u : 0u, high = uint(size >> 32);
   int lead = high != 0u ? 32 + findMSB(high) : findMSB(uint(size));
@@ -100,7 +100,7 @@ float f32_of_integer(int64_t x) {
 }
 
 #if defined(WITH_F64)
-// In integers, because a device may leave out what only rounds.
+// Computes in integers, because a device may omit an operation that only rounds.
 float rounded_to_odd(double x) {
   uint64_t size = bits_of(x) & 0x7ffffffffffffffful;
   uint sign = uint(bits_of(x) >> 32) & 0x80000000u;
@@ -116,7 +116,7 @@ float f32_of_real(double x) { return is_half(TARGET) && !is_nan(x) ? rounded_to_
 float f32_of_real(float x) { return x; }
 #endif
 
-// A floating number rounded towards zero, clamped to the target's range.
+// Rounds a floating number towards zero and clamps it to the target's range.
 int64_t truncated(REAL x) {
   int bits = TARGET == I64_ID ? 63 : TARGET == I32_ID ? 31 : TARGET == I16_ID ? 15 : TARGET == U8_ID ? 8 : 7;
   int64_t most = bits == 63 ? 9223372036854775807l : (int64_t(1) << uint(bits)) - 1;
@@ -147,7 +147,7 @@ uint64_t bits_of_integer(int64_t x) {
   return uint64_t(x);
 }
 
-// Of f32 by its bits, so that denormal numbers are not 0.
+// Tests floating numbers by their bits, so that denormal numbers do not count as 0.
 bool is_zero(uint64_t bits) {
   if (SOURCE == F64_ID) return (bits << 1) == 0;
   if (SOURCE == F32_ID) return (uint(bits) << 1) == 0u;

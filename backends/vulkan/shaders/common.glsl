@@ -1,6 +1,6 @@
-// What all shaders share: types of elements, the constants that a pipeline sets, bits of numbers, and comparisons.
-// A variant defines one of F32, F64, I64, I32 and U8, whose elements have the type T; a header of the build defines OP_ADD and
-// the other opcodes, and F32_ID and the other dtypes.
+// The part that all shaders share: types of elements, the constants that a pipeline sets, bits of numbers, and comparisons.
+// A variant may define one of F32, F64, I64, I32 and U8; its elements then have the type T. The build writes table.glsl,
+// which defines the opcodes as OP_ADD and so on, and the dtypes as F32_ID and so on.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
@@ -11,9 +11,9 @@ layout(local_size_x = 256) in;
 const uint GROUP = 256;
 layout(constant_id = 0) const uint OP = 0;
 layout(constant_id = 1) const uint MODE = 0;
-// Whether the device may flush denormal numbers, so that comparisons must look at the bits.
+// True if the device may flush denormal numbers: comparisons then use the bits.
 layout(constant_id = 2) const bool MAY_FLUSH = false;
-// Whether the device's division and square root are corrected to the last bit.
+// True if the shader corrects the device's division and square root to the last bit.
 layout(constant_id = 3) const bool CORRECTED = true;
 // For tests: 1 flushes denormal numbers, 2 divides by an approximate reciprocal.
 layout(constant_id = 4) const uint EMULATED = 0;
@@ -42,13 +42,13 @@ layout(constant_id = 4) const uint EMULATED = 0;
 
 float f32_of_bits(uint64_t bits) { return uintBitsToFloat(uint(bits)); }
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
-// NaN is the largest.
+// Returns the larger number, or NaN if a or b is NaN.
 float larger(float a, float b) { return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b; }
 float flushed(float x) {
   uint bits = floatBitsToUint(x);
   return (EMULATED & 1u) != 0u && (bits & 0x7f800000u) == 0u ? uintBitsToFloat(bits & 0x80000000u) : x;
 }
-// Integers in the order of the numbers, where 0 equals -0.
+// Maps numbers to integers of the same order; 0 and -0 map to the same integer.
 int order(float x) {
   int bits = floatBitsToInt(x);
   return bits >= 0 ? bits : -2147483647 - 1 - bits;
@@ -89,7 +89,7 @@ int flushed(int x) { return x; }
 bool less(int a, int b) { return a < b; }
 bool equal(int a, int b) { return a == b; }
 
-// holds ? a : b, where both are computed.
+// holds ? a : b, with both a and b computed.
 float chosen(bool holds, float a, float b) { return holds ? a : b; }
 int64_t chosen(bool holds, int64_t a, int64_t b) { return holds ? a : b; }
 uint64_t chosen(bool holds, uint64_t a, uint64_t b) { return holds ? a : b; }

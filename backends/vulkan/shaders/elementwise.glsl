@@ -1,10 +1,11 @@
-// What elementwise ops compute from one element, in the type T. The backends in C++ share sdk/functions.hpp; these are the same
-// formulas, but GLSL has no templates, its functions are less accurate than the contract allows, and its comparisons may flush.
+// The elementwise ops on elements of the type T. The formulas are those of sdk/functions.hpp, which the backends in C++
+// share. GLSL repeats them because it has no templates, its functions are less accurate than the contract allows, and its
+// comparisons may flush denormal numbers.
 #include "exact.glsl"
 #include "functions.glsl"
 
 #if defined(IS_FLOATING)
-#if defined(F32)  // by their bits, which no device flushes or rearranges
+#if defined(F32)  // integer operations on the bits, which no device flushes or rearranges
 float opposite(float x) { return uintBitsToFloat(floatBitsToUint(x) ^ 0x80000000u); }
 float magnitude(float x) { return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu); }
 #else
@@ -16,7 +17,7 @@ T opposite(T x) { return T(0) - x; }  // integers wrap
 T magnitude(T x) { return x < T(0) ? T(0) - x : x; }
 #endif
 
-// What moves, compares or changes signs keeps denormal numbers.
+// Ops that move, compare or change signs keep denormal numbers.
 bool is_exact_move(const uint op) {
   switch (op) {
     case OP_NEG:
@@ -45,7 +46,7 @@ T moved(const uint op, const T a, const T b) {
 }
 
 #if defined(F32)
-// The remainder of a / b, exact: a division of integers, 32 bits of the quotient at a time.
+// Returns the exact remainder of a / b by a division of integers, 32 bits of the quotient at a time.
 float remainder_of(float a, float b) {
   uint bits_a = floatBitsToUint(a), size_a = bits_a & 0x7fffffffu, size_b = floatBitsToUint(b) & 0x7fffffffu;
   if (size_a >= 0x7f800000u || size_b > 0x7f800000u || size_b == 0u) return NOT_A_NUMBER;
@@ -101,7 +102,7 @@ float function(const uint op, const float a, const float b) {
     case OP_GELU_TANH: return gated(a, gelu_angle(a));
     case OP_GELU_TANH_BACKWARD: {
       if (is_nan(b)) return b;
-      precise float x = clamp(b, -64.0, 64.0);  // a larger square may overflow, and e is 0
+      precise float x = clamp(b, -64.0, 64.0);  // beyond, the square may overflow, and e is 0
       precise float slope = 1.5957691216 * (1.0 + 0.134145 * x * x);
       r = a * gated_slope(b, gelu_angle(x), slope);
       break;
@@ -112,7 +113,7 @@ float function(const uint op, const float a, const float b) {
 #endif
 
 #if !defined(IS_FLOATING)
-// Whether a shift by this many bits leaves some.
+// Returns whether `bits` is from 0 to the width of T less 1.
 bool is_part(const T bits) { return bits >= T(0) && bits < T(8 * SIZE); }
 #endif
 

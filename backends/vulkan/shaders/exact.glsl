@@ -1,19 +1,20 @@
-// Division and square root that are right to the last bit wherever the device's own are within a few units, also where
-// denormal numbers are flushed: an approximate result, corrected by its remainder in integers.
+// Division and square root that are correct to the last bit if the device's own results err by a few units in the last
+// place, even if the device flushes denormal numbers. An approximate result is corrected by its remainder, computed in
+// integers.
 float near_quotient(float a, float b) { return (EMULATED & 2u) != 0u ? a * (1.0 / b) : a / b; }
 float near_root(float x) { return (EMULATED & 2u) != 0u ? x * inversesqrt(x) : sqrt(x); }
 
-// The number quotient 2^(exponent - 25), where quotient has 26 bits and `rest` says whether more lies below, rounded.
+// Rounds quotient * 2^(exponent - 25). quotient has 26 bits; `rest` is true if the exact number has further bits below.
 float rounded(uint sign, int exponent, uint quotient, bool rest) {
   if (exponent > 127) return uintBitsToFloat(sign | 0x7f800000u);
   int drop = exponent < -126 ? min(2 + (-126 - exponent), 31) : 2;
   uint kept = quotient >> uint(drop), low = quotient & ((1u << uint(drop)) - 1u), middle = 1u << uint(drop - 1);
   if (low > middle || (low == middle && (rest || (kept & 1u) != 0u))) ++kept;
-  uint bits = exponent < -126 ? kept : (uint(exponent + 126) << 23) + kept;  // a carry goes on into the exponent
+  uint bits = exponent < -126 ? kept : (uint(exponent + 126) << 23) + kept;  // a carry increments the exponent
   return uintBitsToFloat(sign | bits);
 }
 
-// Exponent and 24 bits of significand of a finite number that is not 0.
+// Splits the bits of a finite positive number into its exponent and a significand of 24 bits.
 void split(uint bits, out int exponent, out uint significand) {
   exponent = int(bits >> 23 & 0xffu);
   significand = bits & 0x7fffffu;

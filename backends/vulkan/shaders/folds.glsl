@@ -1,7 +1,7 @@
-// How the elements of a line are reduced to one, for shaders that define A, the type of the result, and the functions
-// declared here. The order in which elements meet is part of the result: fusions have the bits of single ops.
+// Reduces the elements of a line to one element. The including shader defines A, the type of the result, and the functions
+// declared here. The order of the additions determines the bits of a sum: fusions and single ops use the same order.
 
-// Of ARGMAX, MAX and MIN: the element's place in its line.
+// A value. place: the index of the element in its line, for ARGMAX, MAX and MIN.
 struct Item {
   A value;
   uint place;
@@ -14,7 +14,7 @@ shared uint places[GROUP];
 
 bool is_sum() { return folding() == OP_SUM; }
 
-// Of equal elements the first one stays; a NaN wins, and of NaNs the first.
+// Returns whether y replaces x. The first of equal elements is kept. NaN replaces numbers, and the first NaN is kept.
 bool is_better(Item y, Item x) {
   if (is_nan(x.value)) return is_nan(y.value) && y.place < x.place;
   if (is_nan(y.value)) return true;
@@ -33,10 +33,11 @@ Item joined(Item x, Item y) {
   return Item(flushed(sum), x.place);
 }
 
-// Elements begin .. end - 1 of a line, by one invocation or by a workgroup, all of whose invocations call it and get the
-// result. In a workgroup each takes elements begin + me, begin + me + GROUP, ... in runs of 64, so that errors of a sum grow
-// slowly. There is one call of item(), which compilers copy to where it is called. by_group is known when the pipeline is
-// made: in lavapipe even a barrier that no invocation reaches spoils what they compute.
+// Reduces the elements begin .. end - 1 of a line. One invocation calls it, or all invocations of a workgroup call it and
+// get the result. In a workgroup each invocation takes the elements begin + me, begin + me + GROUP, ... in runs of 64, so
+// that the error of a sum grows slowly. item() is called at one place only, because compilers inline it. by_group is a
+// constant of the pipeline, because in lavapipe even a barrier that no invocation reaches corrupts the results of the
+// invocations.
 Item folded(uint64_t line, uint begin, uint end, const bool by_group) {
   uint me = by_group ? gl_LocalInvocationIndex : 0, step = by_group ? GROUP : 1, count = 0;
   Item total = Item(A(0), 0), run = total;

@@ -1,10 +1,11 @@
-// Functions of f32 within the contract's bounds, which are far narrower than those of Vulkan's own. They need no fused
-// multiplication and no double. Everything is computed in precise variables, because a device may rearrange and fuse all else,
-// and then has other bits in each pipeline. exp, log and tanh follow Cephes by S. Moshier: its reductions and coefficients.
+// Functions of f32 within the contract's bounds, which are far narrower than the bounds of Vulkan's own functions. They need
+// neither a fused multiply-add nor double. All variables are precise, because a device may rearrange and fuse other
+// expressions, and the bits of a result would then depend on the pipeline. exp, log and tanh use the reductions and
+// coefficients of Cephes by S. Moshier.
 #define INFINITE uintBitsToFloat(0x7f800000u)
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 
-// y 2^n in two steps, so that a denormal result is rounded once.
+// Returns y * 2^n, computed in two steps so that a denormal result is rounded once.
 float scaled(float y, int n) {
   int half_n = n / 2;
   precise float part = y * uintBitsToFloat(uint(half_n + 127) << 23);
@@ -88,8 +89,9 @@ float logistic(float x) {
   return r;
 }
 
-// (1 + 2 t) e^(t^2) erfc(t) changes little from 0 on, as a function of (t - 3) / (t + 3): M. Shepherd and J. Laframboise,
-// "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x", 1981. Fitted for the least relative error up to t = 11: 3e-9.
+// Returns e^(t^2) erfc(t) for t >= 0. (1 + 2 t) e^(t^2) erfc(t) varies little as a function of (t - 3) / (t + 3): M.
+// Shepherd and J. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x", 1981. The polynomial is fitted for the
+// least relative error up to t = 11, 3e-9.
 float scaled_tail(float t) {
   precise float v = (t - 3.0) / (t + 3.0);
   precise float p = -0.000259748515;
@@ -107,7 +109,7 @@ float scaled_tail(float t) {
   return r;
 }
 
-// Below 0.9375 the quotient erf(x) / x, fitted for the least relative error: 1e-11.
+// Below 0.9375 a polynomial approximates erf(x) / x; it is fitted for the least relative error, 1e-11.
 float error_function(float x) {
   if (is_nan(x)) return x;
   precise float a = min(abs(x), 11.0), z = a * a;
@@ -127,7 +129,7 @@ float error_function(float x) {
   return x < 0.0 ? -r : r;
 }
 
-// The standard normal distribution function, whose lower tail is as accurate as its exponential.
+// The standard normal distribution function. Its lower tail is as accurate as exponential().
 float normal_distribution(float x) {
   precise float t = min(abs(x) * 0.707106781, 11.0), h = 0.5 * x * x, r;
   if (t < 0.9375) {
@@ -139,8 +141,8 @@ float normal_distribution(float x) {
   return r;
 }
 
-// --- Pairs of floats, whose sum is a number of about 48 bits: T. J. Dekker, "A floating-point technique for extending the
-// available precision", 1971.
+// --- Pairs of floats: the sum of a pair is a number of about 48 bits (T. J. Dekker, "A floating-point technique for
+// extending the available precision", 1971).
 
 vec2 pair_of_sum(float a, float b) {
   precise float s = a + b, back = s - a;
@@ -157,7 +159,7 @@ vec2 pair_of_product(float a, float b) {
   return vec2(p, rest);
 }
 
-// The binary logarithm of a positive finite number, to about 2^-30 of it.
+// Returns the binary logarithm of a positive finite number, with a relative error of about 2^-30.
 vec2 binary_logarithm(uint bits) {
   int e = int(bits >> 23) - 127;
   if (bits < 0x00800000u) {

@@ -1,7 +1,8 @@
-// A template for fusions (sdk/fusion.h) of f32 and bool: fusion_module.cpp writes a fusion's calls into the functions
-// `body`, `results` and `argument_0` to `argument_7`, after what it finds by their names here. Parameters are const, so that
-// calls pass values and not variables. The reductions of a fusion reduce rows, which are the last axes here; without reductions
-// an element is a row. MODE 0: without reductions. MODE 1: an invocation computes a row. MODE 2: a workgroup does, in passes.
+// The template of fusions (sdk/fusion.h) of f32 and bool. fusion_module.cpp finds functions by their names here, and
+// replaces the bodies of `body`, `results` and `argument_0` to `argument_7` by calls of a fusion. Parameters are const, so
+// that calls pass values instead of variables. The reductions of a fusion reduce rows, which are the innermost axes here;
+// without reductions each element is a row. MODE 0: no reductions. MODE 1: an invocation computes a row. MODE 2: a workgroup
+// computes a row, in one or several passes.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -13,7 +14,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Sp
   int stride[32][8];                    // of outputs, then inputs, in elements
   uint64_t base[32];                    // 0: an immediate, whose bits are in value
   uint64_t value[32];
-  uint64_t partials;                    // a value for each reduction, row and chunk
+  uint64_t partials;                    // a number for each reduction, row and chunk
   uint rows, row, span, chunks;         // rows of `row` elements, in chunks of `span`
   uint reductions, unused;
   uint op[8];                           // of the reductions
@@ -24,7 +25,7 @@ REFERENCE(Bool, uint8_t, 1)
 
 // Values of space.pass.
 const uint OF_ROWS = 0;
-const uint OF_CHUNKS = 1;    // of rows, which leave partial results
+const uint OF_CHUNKS = 1;    // each chunk of a row stores partial results
 const uint OF_PARTIALS = 2;
 
 uint place[9];  // longer than the arrays of the parameters, as in lines.glsl
@@ -44,7 +45,7 @@ uint64_t address_of(const uint k, const uint size) {
   return space.base[k] + uint64_t(int64_t(offset) * size);
 }
 
-// As in grid.glsl, a device reads the parameters for an immediate.
+// For an immediate, a device reads the parameters, as in grid.glsl.
 bool is_stored(const uint k) { return space.base[k] != 0; }
 uint64_t readable(const uint k, const uint size) { return is_stored(k) ? address_of(k, size) : uint64_t(space); }
 float load_f32(const uint k) { return chosen(is_stored(k), Element(readable(k, 4)).v, f32_of_bits(space.value[k])); }
@@ -54,7 +55,7 @@ bool load_bool(const uint k) {
 void store_f32(const uint k, const float v) { Element(address_of(k, 4)).v = v; }
 void store_bool(const uint k, const bool v) { Bool(address_of(k, 1)).v = uint8_t(v); }
 
-// FUNCTIONS(F) is F of each op of elementwise.glsl: see shaders.cmake.
+// FUNCTIONS(F) expands to F(name) for each op of elementwise.glsl: shaders.cmake defines it.
 #define DEFINE(name) \
   float op_##name(const float a, const float b) { return applied(OP_##name, a, b); }
 FUNCTIONS(DEFINE)
@@ -63,14 +64,14 @@ bool op_NE(const float a, const float b) { return !equal(a, b); }
 bool op_LT(const float a, const float b) { return less(a, b); }
 bool op_LE(const float a, const float b) { return less(a, b) || equal(a, b); }
 float op_WHERE(const bool condition, const float a, const float b) { return condition ? a : b; }
-// No constant 0 for the driver to see: lavapipe takes its product with a negative number for 0, and not for -0.
+// Reads 0 from the parameters: lavapipe simplifies the product of a constant 0 and a negative number to 0 instead of -0.
 float op_CAST(const bool x) { return uintBitsToFloat(x ? 0x3f800000u : space.zero); }
 
-// What the reductions of this row made.
+// The results of the reductions of this row.
 float reduced[8];
 float result_of(const uint r) { return reduced[r]; }
 
-// What reduction r reduces, at this place.
+// Returns the operand of reduction r at this place.
 #define ARGUMENT(r) \
   float argument_##r() { return load_f32(r); }
 ARGUMENT(0) ARGUMENT(1) ARGUMENT(2) ARGUMENT(3) ARGUMENT(4) ARGUMENT(5) ARGUMENT(6) ARGUMENT(7)
@@ -87,8 +88,9 @@ float argument(uint r) {
   }
 }
 
-// Computes and stores the outputs' elements at this place, and those that a row has once.
-// Each calls everything, because a compiler leaves out what nothing calls. A fusion's calls take the place of these.
+// `body` computes and stores the elements of the outputs at this place; `results` does so for the outputs with one element
+// per row. Together they call all functions, because a compiler removes functions without calls. The calls of a fusion
+// replace these calls.
 #define CALL(name) store_f32(0, op_##name(a, b));
 void body() {
   float a = load_f32(0), b = load_f32(1);
@@ -101,7 +103,7 @@ void results() { store_f32(0, result_of(0)); }
 
 #define A float
 #include "folds.glsl"
-uint reduction;  // the number of the one that is computed
+uint reduction;  // the index of the current reduction
 uint folding() { return space.op[reduction]; }
 Item item(uint64_t line, uint i) {
   if (space.pass == OF_PARTIALS) return Item(Element(space.partials + (line + i) * 4).v, i);
@@ -110,8 +112,8 @@ Item item(uint64_t line, uint i) {
   return Item(is_sum() ? flushed(value) : value, i);
 }
 
-// A row, a chunk of one, or the partial results of one. What a fusion computes is called once here, as compilers copy it to
-// where it is called.
+// Computes a row, a chunk of a row, or a row from its partial results. The functions with the calls of a fusion are called
+// at one place only, because compilers inline them.
 void compute_row(uint i) {
   bool has_chunks = space.pass == OF_CHUNKS, joins = space.pass == OF_PARTIALS;
   uint row = has_chunks ? i / space.chunks : i, me = MODE == 2 ? gl_LocalInvocationIndex : 0;

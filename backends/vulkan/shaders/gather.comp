@@ -1,4 +1,4 @@
-// GATHER of elements of SIZE bytes. Operands: out, index, x, whose stride along the axis is axis_stride.
+// GATHER of elements of SIZE bytes. Operands: out, index, x. axis_stride is the stride of x along the axis.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -13,7 +13,7 @@ void main() {
     int64_t index = LOAD(Index, 1, 8, int64_t);
     bool is_valid = index >= 0 && index < grid.axis_extent;
     if (!is_valid) report_index();
-    int64_t place = is_valid ? index * grid.axis_stride : 0;  // a device may run both branches of a condition
+    int64_t place = is_valid ? index * grid.axis_stride : 0;  // a device may execute both branches of a condition
     WORD found = Element(ADDRESS(2, SIZE) + uint64_t(place * SIZE)).v;
     if (is_valid) Element(ADDRESS(0, SIZE)).v = found;
   }

@@ -1,4 +1,5 @@
-// The parameters of what walks a box of elements: parameters.hpp has the same struct. The innermost axis comes first.
+// The parameters of shaders that walk a box of elements; parameters.hpp declares the same struct. The innermost axis comes
+// first.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Grid {
   uint count, rank;
   uint divisor[8], magic[8], shift[8];
@@ -15,7 +16,7 @@ layout(push_constant) uniform Push { Grid grid; };
 uint first_place() { return gl_GlobalInvocationID.x; }
 uint all_places() { return gl_NumWorkGroups.x * GROUP; }
 
-// Division by a number that the host knows: divider.hpp.
+// Division by a divisor that the host prepares: divider.hpp.
 uint quotient(uint n, uint d) {
   uint high, low;
   umulExtended(n, grid.magic[d], high, low);
@@ -37,8 +38,8 @@ uint quotient(uint n, uint d) {
     }                                                                                                \
   }
 #define ADDRESS(k, size) (grid.base[k] + uint64_t(int64_t(at[k]) * size))
-// LOAD is an element, or the immediate. A device may read even where a condition forbids it, so for an immediate it reads the
-// parameters.
+// LOAD returns an element or the immediate. A device may read an address even if a condition excludes the read, so the
+// address of an immediate is that of the parameters.
 bool is_stored(uint k) { return grid.base[k] != 0; }
 uint64_t readable(uint k, uint64_t address) { return is_stored(k) ? address : uint64_t(grid); }
 #define LOAD_AT(Ref, k, address, of_bits) chosen(is_stored(k), Ref(readable(k, address)).v, of_bits(grid.value[k]))

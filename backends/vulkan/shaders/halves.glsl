@@ -1,4 +1,4 @@
-// The bits of f16, by integers alone: rounding and denormal numbers depend on no driver.
+// Converts f16 by integers alone, so that rounding and denormal numbers do not depend on the driver.
 float f32_of_f16(uint bits) {
   uint sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, significand = bits & 0x3ffu;
   if (exponent == 31u) return uintBitsToFloat(sign | 0x7f800000u | significand << 13);
@@ -19,5 +19,5 @@ uint f16_of_f32(float x) {
   uint significand = (size & 0x7fffffu) | 0x800000u;
   uint kept = significand >> drop, low = significand & ((1u << drop) - 1u), middle = 1u << (drop - 1u);
   if (low > middle || (low == middle && (kept & 1u) != 0u)) ++kept;
-  return sign | (exponent < -14 ? kept : (uint(exponent + 14) << 10) + kept);  // a carry goes on into the exponent
+  return sign | (exponent < -14 ? kept : (uint(exponent + 14) << 10) + kept);  // a carry increments the exponent
 }

@@ -1,5 +1,6 @@
-// IOTA: out[i] = start + i step. value[1] and value[2] hold start and step in 8 bytes, value[3] the index of the first element.
-// F32 with WITH_F64 computes in double; without it in pairs of floats, and number[0 .. 3] hold start and step as pairs.
+// IOTA: out[i] = start + i * step. value[1] and value[2] hold start and step in 8 bytes; value[3] holds the index of the
+// first element. F32 computes in double with WITH_F64, and in pairs of floats without it: number[0 .. 3] hold start and step
+// as pairs.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

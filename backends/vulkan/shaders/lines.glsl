@@ -1,10 +1,10 @@
-// Ops on lines: a workgroup computes a line. parameters.hpp has the same struct.
+// Ops on lines: a workgroup computes a line. parameters.hpp declares the same struct.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Lines {
   uint64_t base[6];
   uint lines, extent, rank, unused;
   uint outer[8];             // extents of the axes besides the line's, the innermost first
-  int64_t stride[6][8];      // of each operand along them, in elements
-  int64_t along[6];          // and along the line
+  int64_t stride[6][8];      // the strides of each operand along these axes, in elements
+  int64_t along[6];          // the stride of each operand along the line, in elements
   uint64_t failed;
   uint ordinal;
   float epsilon;
@@ -15,13 +15,13 @@ REFERENCE(Index, int64_t, 8)
 #include "failure.glsl"
 
 shared float shares[GROUP];
-// One element longer than the array of the parameters: glslc gives arrays of one length one type, whose layout belongs to
-// buffers alone.
+// One element longer than the array of the parameters: glslc gives arrays of equal length a single type, and the layout of
+// this type is valid in buffers only.
 shared uint64_t starts[7];
 
 uint me() { return gl_LocalInvocationIndex; }
 
-// The offset in elements at which an operand's part of a line begins.
+// Returns the offset of the first element of an operand's line, in elements.
 int64_t start_of(uint operand, uint line) {
   int64_t offset = 0;
   uint rest = line;
@@ -33,7 +33,7 @@ int64_t start_of(uint operand, uint line) {
   return offset;
 }
 
-// Called by all invocations at the beginning of a line.
+// All invocations call this at the beginning of a line.
 void enter(uint line) {
   barrier();
   if (me() < 6) starts[me()] = p.base[me()] + uint64_t(start_of(me(), line) * 4);
@@ -47,7 +47,7 @@ void put(uint operand, uint i, float value) {
   Element(starts[operand] + uint64_t(int64_t(i) * p.along[operand] * 4)).v = flushed(value);
 }
 
-// The sum, or the largest, of what all invocations give; every one gets it.
+// Combines the numbers of all invocations to their sum or their maximum. Every invocation gets the result.
 float joined(float a, float b, bool is_sum) {
   if (is_sum) {
     precise float sum = a + b;

@@ -1,6 +1,6 @@
-// LAYER_NORM and RMS_NORM, and the gradient of their x, in f32; rows of x are the lines. Operands: out, x, weight, bias, and for
-// the gradient out, grad, x, weight. The gradients of weight and bias are sums over rows: MODE 1 computes them in columns, an
-// invocation each, from the rows' numbers that MODE 0 stored behind base[4]: mean and 1 / deviation.
+// LAYER_NORM and RMS_NORM, and the gradient of their x, in f32; rows of x are the lines. Operands: out, x, weight, bias, and
+// for the gradient out, grad, x, weight. The gradients of weight and bias are sums over rows: in MODE 1 an invocation
+// computes a column of them, from the mean and 1 / deviation of each row, which MODE 0 stores at base[4].
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -10,7 +10,7 @@
 bool is_rms() { return OP == OP_RMS_NORM || OP == OP_RMS_NORM_BACKWARD; }
 bool is_backward() { return OP == OP_LAYER_NORM_BACKWARD || OP == OP_RMS_NORM_BACKWARD; }
 
-// The mean of a row, 0 for RMS_NORM, and 1 / sqrt(variance + epsilon).
+// Returns the mean of a row, which is 0 for RMS_NORM, and 1 / sqrt(variance + epsilon).
 vec2 moments(uint operand) {
   float n = float(p.extent);
   precise float share = 0.0, mean = 0.0;
@@ -53,8 +53,8 @@ void backward(uint line) {  // out, grad, x, weight
   Element(p.base[4] + uint64_t(line) * 8 + 4).v = m.y;
 }
 
-// Operands: the weight's gradient, the bias's (base 0: none), x, grad, and the rows' numbers; a column is a line here, whose
-// elements are the rows'. In runs of 64, so that errors grow slowly.
+// Operands: the gradient of weight, the gradient of bias (base 0: none), x, grad, and the numbers of the rows. A column is a
+// line here, with an element for each row. It is summed in runs of 64, so that errors grow slowly.
 void column(uint c) {
   precise float weight = 0.0, bias = 0.0;
   uint64_t x = p.base[2] + uint64_t(int64_t(c) * p.stride[2][0] * 4), grad = p.base[3] + uint64_t(int64_t(c) * p.stride[3][0] * 4);

@@ -1,4 +1,4 @@
-// MATMUL and MATMUL_ADD: a workgroup computes a tile of 64 x 64, an invocation 4 x 4 of it. MODE 1: MATMUL_ADD.
+// MATMUL and MATMUL_ADD: a workgroup computes a tile of 64 x 64, and an invocation 4 x 4 elements of it. MODE 1: MATMUL_ADD.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -14,9 +14,9 @@ T element(uint operand, int64_t offset, uint row, uint column) {
   return flushed(Element(address_of(operand, offset, row, column, SIZE)).v);
 }
 
-// Fills left and right with the elements of a and b whose inner index is `inner` or one of the following. Adjacent
-// invocations read along the axis whose elements are adjacent. What lies outside is 0; its address is clamped to the first
-// element's, because a device may read it all the same.
+// Fills left and right with the elements of a and b that have the inner indices `inner` .. inner + DEPTH - 1. Adjacent
+// invocations read along the axis whose elements are adjacent. Elements outside the matrix are 0. Their address is clamped
+// to that of the first element, because a device may read it.
 void load(int64_t offset_a, int64_t offset_b, uint row, uint column, uint inner) {
   bool along_a = product.column[1] == 1, along_b = product.row[2] == 1;
   for (uint e = gl_LocalInvocationIndex; e < TILE * DEPTH; e += GROUP) {

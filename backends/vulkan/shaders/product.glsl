@@ -9,7 +9,7 @@ layout(push_constant) uniform Push { Product product; };
 
 const uint TILE = 64;  // rows, and columns, of the output that a workgroup computes at a time
 
-// The offsets of a matrix of the batch in each operand.
+// Finds the offset of a matrix of the batch in each operand, in elements.
 void find_offsets(uint matrix, out int64_t offset[4]) {
   for (uint i = 0; i < 4; ++i) offset[i] = 0;
   for (uint d = 0; d < product.batch_rank; ++d) {
@@ -20,7 +20,7 @@ void find_offsets(uint matrix, out int64_t offset[4]) {
   }
 }
 
-// The address of an element of `size` bytes.
+// Returns the address of an element of `size` bytes.
 uint64_t address_of(uint operand, int64_t offset, uint row, uint column, int size) {
   int64_t at = offset + int64_t(row) * product.row[operand] + int64_t(column) * product.column[operand];
   return product.base[operand] + uint64_t(at * size);

@@ -1,7 +1,7 @@
-// MATMUL and MATMUL_ADD of f16 on the device's matrix units, by cooperative matrices: a workgroup computes a tile of 64 x 64,
-// whose fragments of M x N its subgroups share. The sums are f32. MODE 1: MATMUL_ADD.
-// The older extension of NVIDIA is what Debian 12's glslc knows. The plugin rewrites it to VK_KHR_cooperative_matrix, which
-// tells the operands of a product by the specialisation constants of their shapes: M x K, K x N and M x N.
+// MATMUL and MATMUL_ADD of f16 on the device's matrix units, by cooperative matrices. A workgroup computes a tile of
+// 64 x 64; each of its subgroups computes some of the fragments of M x N. The sums are f32. MODE 1: MATMUL_ADD.
+// Debian 12's glslc knows only the older extension of NVIDIA. The plugin rewrites the SPIR-V to VK_KHR_cooperative_matrix;
+// it recognises the operands of a product by the specialisation constants of their shapes: M x K, K x N and M x N.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_NV_cooperative_matrix : require
@@ -16,19 +16,19 @@
 layout(constant_id = 7) const uint M = 16;
 layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
-layout(constant_id = 10) const uint FRAGMENTS = 2;  // that a subgroup computes
+layout(constant_id = 10) const uint FRAGMENTS = 2;  // the fragments that a subgroup computes
 REFERENCE(Half, uint16_t, 2)
 
 const uint DEPTH = 32, ACROSS = TILE / N, ALL = TILE / M * ACROSS;  // fragments
 const uint SUMS_FROM = 16;  // sums of DEPTH * SUMS_FROM products are added to a total, so that errors grow slowly
-// From one row to the next: as many more elements as keep rows aligned to 16 bytes and in different banks.
+// Elements from one row to the next. The padding keeps rows aligned to 16 bytes and puts them into different banks.
 const uint LEFT_ROW = DEPTH + 8, RIGHT_ROW = TILE + 8, RESULT_ROW = TILE + 4;
 shared float16_t left[TILE * LEFT_ROW], right[DEPTH * RIGHT_ROW];
 shared float results[TILE * RESULT_ROW];
 
-// Fills left and right with the elements of a and b whose inner index is `inner` or one of the following. Adjacent
-// invocations read along the axis whose elements are adjacent. What lies outside is 0; its address is clamped to the first
-// element's, because a device may read it all the same.
+// Fills left and right with the elements of a and b that have the inner indices `inner` .. inner + DEPTH - 1. Adjacent
+// invocations read along the axis whose elements are adjacent. Elements outside the matrix are 0. Their address is clamped
+// to that of the first element, because a device may read it.
 void load(int64_t offset_a, int64_t offset_b, uint row, uint column, uint inner) {
   bool along_a = product.column[1] == 1, along_b = product.row[2] == 1;
   for (uint e = gl_LocalInvocationIndex; e < TILE * DEPTH; e += GROUP) {
@@ -59,7 +59,7 @@ void store(int64_t offset[4], uint row, uint column) {
   }
 }
 
-// Fills `results` with the fragments of this subgroup: `first` and those that follow it.
+// Fills `results` with FRAGMENTS fragments, from number `first` on.
 void multiply(int64_t offset[4], uint row, uint column, uint first) {
   fcoopmatNV<32, gl_ScopeSubgroup, M, N> sum[FRAGMENTS], total[FRAGMENTS];
   for (uint i = 0; i < FRAGMENTS; ++i) {
@@ -97,7 +97,7 @@ void multiply(int64_t offset[4], uint row, uint column, uint first) {
 void compute(uint matrix, uint row, uint column) {
   int64_t offset[4];
   find_offsets(matrix, offset);
-  // One turn, unless the driver chose larger subgroups than it said.
+  // The loop runs once, unless the driver chose larger subgroups than it reported.
   for (uint from = 0; from < ALL; from += gl_NumSubgroups * FRAGMENTS)
     multiply(offset, row, column, from + gl_SubgroupID * FRAGMENTS);
   barrier();

@@ -1,5 +1,5 @@
-// UNIFORM and NORMAL in f32, by Philox 4x32-10 (sdk/ops.md). Operands: out, seed, offset. value[3] is the row-major index of the
-// first element.
+// UNIFORM and NORMAL in f32, by Philox 4x32-10 (sdk/ops.md). Operands: out, seed, offset. value[3] is the row-major index of
+// the first element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -25,7 +25,8 @@ uvec4 philox(uint64_t counter, uint64_t seed) {
 
 float uniform_of(uint word) { return float(word >> 8) * 5.9604644775390625e-8; }
 
-// The sine or cosine of 2 pi v, v in [0, 1): v is reduced exactly to an eighth of a turn. Coefficients of Cephes.
+// Returns the sine or cosine of 2 pi v for v in [0, 1). The reduction of v to an eighth of a turn is exact. The coefficients
+// are those of Cephes.
 float wave(float v, bool is_sine) {
   precise float turn = v * 4.0, quarter = floor(turn + 0.5), angle = (turn - quarter) * 1.57079632679, z = angle * angle, y;
   uint place = (uint(quarter) + (is_sine ? 0u : 1u)) & 3u;

@@ -1,12 +1,13 @@
-// SUM, MAX, MIN and ARGMAX. T is the input's type, and sums are computed in the type A of ASIZE bytes. MODE 0: an invocation has an
-// output. MODE 1: a workgroup has one, or a chunk of one: then it stores a partial result, which another dispatch with MODE 2
-// reduces. That way no invocation's loops are long: drivers end those without a word.
+// SUM, MAX, MIN and ARGMAX. T is the input's type; sums are computed in the type A of ASIZE bytes. MODE 0: an invocation
+// computes an output. MODE 1: a workgroup computes an output, or stores the partial result of a chunk of it. A further
+// dispatch with MODE 2 reduces partial results. This keeps the loops of an invocation short: drivers stop long loops without
+// an error.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Fold {
-  uint64_t to, from, partials, places;  // partials: values, in MODE 1 to write; places: their indices, of ARGMAX
+  uint64_t to, from, partials, places;  // partial results, written in MODE 1; places: their indices, for ARGMAX
   uint kept, reduced, kept_rank, reduced_rank, accumulates, span, chunks, unused;
   uint kept_extent[8], reduced_extent[8];
   int64_t kept_to[8], kept_from[8], reduced_from[8];
@@ -23,7 +24,7 @@ bool less(uint8_t a, uint8_t b) { return a < b; }
 #include "folds.glsl"
 uint folding() { return OP; }
 
-// Element i of a line, in row-major order of the reduced axes.
+// Returns element i of a line, in row-major order of the reduced axes.
 Item item(uint64_t line, uint i) {
   if (MODE == 2) {
     uint64_t at = line + i;
@@ -40,7 +41,7 @@ Item item(uint64_t line, uint i) {
   return Item(is_sum() ? flushed(value) : value, i);
 }
 
-// Where the output of line i and the line itself begin.
+// Finds the addresses of line i and of its output. In MODE 2, `line` is an index of a partial result instead.
 void locate(uint i, out uint64_t to, out uint64_t line) {
   int64_t a = 0, b = 0;
   uint rest = i;

@@ -1,5 +1,5 @@
-// SCATTER_ADD. MODE 0: an invocation has a line along the axis, so that additions have one order; operands out, index, source.
-// MODE 1, for f32 and in any order: an invocation has an element; operands source, index, out.
+// SCATTER_ADD. MODE 0: an invocation adds a line along the axis, so that the order of additions is fixed; operands out,
+// index, source. MODE 1, for f32: an invocation adds an element, and the order is not fixed; operands source, index, out.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -37,7 +37,7 @@ void softmax_backward() {  // out, grad, y
   }
 }
 
-// The class that a row has, or -1 for one that is out of range, which counts as a failure.
+// Returns the class of a row. Reports a failure and returns -1 for a class out of range.
 int64_t class_of(uint64_t address) {
   int64_t target = Index(address).v;
   bool is_valid = target >= 0 && target < int64_t(p.extent);

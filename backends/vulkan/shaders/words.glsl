@@ -1,4 +1,4 @@
-// Elements that are only moved, as words of SIZE bytes.
+// WORD: the type of SIZE bytes for ops that only move elements.
 #if SIZE == 2
 #extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
 uint16_t chosen(bool holds, uint16_t a, uint16_t b) { return holds ? a : b; }

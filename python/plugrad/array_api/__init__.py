@@ -1,10 +1,10 @@
-"""The array API standard, version 2024.12, with linalg, without complex numbers and fft:
+"""The array API standard, version 2024.12, with linalg, but without complex numbers and fft:
 https://data-apis.org/array-api/2024.12
 
 Libraries that take arrays of any kind find this module by `tensor.__array_namespace__()`. Its functions have the
-standard's signatures and results. The package has all of their names too, but where PyTorch's function of a name does
-something else, the package has PyTorch's: there `std` and `var` divide by n - 1, `repeat` repeats the whole tensor, and
-an empty `axis` means all axes.
+standard's signatures and results. The package has functions of the same names; if PyTorch's function of a name does
+something else, the package's function follows PyTorch: plugrad.std and plugrad.var divide by n - 1, plugrad.repeat repeats
+the whole tensor, and an empty `axis` means all axes.
 """
 
 from math import e as e, inf as inf, nan as nan, pi as pi
@@ -29,7 +29,7 @@ newaxis = None
 
 
 def _namespace(api_version: str | None) -> _Any:
-    """This module, for the versions of the standard that it implements."""
+    """Returns this module. Raises ValueError for a version of the standard that it does not implement."""
     import sys
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"[__array_namespace__] version {api_version} is not supported: use {__array_api_version__}")

@@ -23,10 +23,10 @@ def _of_tensor(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
 
 
 def _of_array(array: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
-    """Shares the memory of an array where plugrad has its dtype."""
+    """Shares the memory of an array if plugrad has its dtype, and copies the array otherwise."""
     try:
         shared = from_dlpack(array)
-    except ValueError:  # a dtype that Tensor() widens
+    except ValueError:  # Tensor() converts the array to a wider dtype
         if copy is False:
             raise
         return Tensor(array, dtype=dtype, device=device)
@@ -36,9 +36,9 @@ def _of_array(array: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """Makes a tensor of a number, nested sequences, an array (DLPack or the buffer protocol) or a tensor.
 
-    dtype: without one, whole numbers become i64, fractions f32, and arrays keep theirs. copy: True copies always, False
-    never, and None where it must: tensors and DLPack arrays of the same dtype and device share their memory. Raises
-    ValueError where copy=False cannot be kept. Tensors keep their place in the graph.
+    dtype: by default whole numbers become i64, fractions become f32, and arrays keep their dtype. copy: True always copies,
+    False never copies, and None copies if necessary: tensors and DLPack arrays of the same dtype and device share their
+    memory. Raises ValueError if copy=False and a copy is necessary. The result for a tensor is in the graph of the tensor.
     """
     if isinstance(obj, Tensor):
         return _of_tensor(obj, dtype, device, copy)
@@ -53,20 +53,21 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
            device: Any = None) -> Tensor:
-    """start, start + step, ... up to stop, which it excludes; without a stop, 0 up to start."""
+    """The numbers start, start + step, ... up to stop, excluding stop. Without stop, the numbers from 0 up to start,
+    excluding start."""
     return _plugrad.arange(start, stop, step, dtype=dtype, device=device)
 
 
 def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
-    """num numbers at equal distances from start to stop, which is left out if endpoint is False."""
+    """num numbers at equal distances from start to stop, excluding stop if endpoint is False."""
     if endpoint:
         return _plugrad.linspace(start, stop, num, dtype=dtype, device=device)
     return _plugrad.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """A matrix with 1 on diagonal number k and 0 elsewhere; without n_cols it is square."""
+    """A matrix with 1 on diagonal number k and 0 elsewhere. n_cols is n_rows by default."""
     columns = n_rows if n_cols is None else n_cols
     if k == 0:
         return _plugrad.eye(n_rows, columns, dtype=dtype, device=device)
@@ -75,8 +76,8 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of all points of a grid: one tensor for each of the given axes. As in NumPy, "xy" swaps the first two
-    axes of the results; PyTorch's default is "ij"."""
+    """The coordinates of all points of a grid: one tensor for each given array. As in NumPy, "xy" swaps the first two axes
+    of the results; PyTorch's default is "ij"."""
     grids: tuple[Tensor, ...] = _plugrad.meshgrid(list(arrays), indexing=indexing)
     return list(grids)
 

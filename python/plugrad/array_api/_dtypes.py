@@ -7,7 +7,7 @@ from .._plugrad import DType, Tensor, _dtype_names, promote_types
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
-# The kinds that dtypes() and isdtype() know. The standard's dtypes come first, then those that only plugrad has.
+# The standard's dtypes of each kind, for dtypes() and isdtype(). Only plugrad has the floating dtypes in _HALVES.
 _INTEGERS = sorted((digits, name, kind) for _, name, _, kind, digits in _dtype_names() if kind in ("integer", "unsigned"))
 _KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",), "signed integer": tuple(name for _, name, kind in _INTEGERS if kind == "integer"),
@@ -20,7 +20,7 @@ _HALVES = ("float16", "bfloat16")
 
 @dataclass(frozen=True)
 class _FloatInfo:
-    """What finfo returns; tiny and resolution are PyTorch's names."""
+    """The result of finfo. The attributes tiny and resolution are those of PyTorch."""
 
     bits: int
     eps: float
@@ -34,7 +34,7 @@ class _FloatInfo:
 
 @dataclass(frozen=True)
 class _IntInfo:
-    """What iinfo returns."""
+    """The result of iinfo."""
 
     bits: int
     max: int
@@ -67,8 +67,8 @@ def iinfo(type: Any, /) -> _IntInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
-    floating", "numeric"), equals a dtype, or fits one of a tuple of both."""
+    """Returns whether a dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating" or "numeric". kind may also be a dtype, or a tuple of kinds and dtypes, any of which may match."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if kind in ("real floating", "numeric") and dtype in _HALVES:
@@ -79,12 +79,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether promotion converts from one dtype, or a tensor's, to the other."""
+    """Returns whether promotion converts a dtype, or the dtype of a tensor, to the dtype `to`."""
     return bool(promote_types(_dtype_of(from_), to) == DType(to))
 
 
 def _with_number(dtype: DType, number: Any) -> DType:
-    """The dtype of an op on a tensor of this dtype and a number."""
+    """Returns the dtype of an op on a tensor of this dtype and a number."""
     if dtype.is_floating_point or isinstance(number, bool):
         return dtype
     return DType("f32") if isinstance(number, float) else promote_types(dtype, "i64") if dtype == "bool" else dtype
@@ -95,8 +95,8 @@ def _of_number(number: Any) -> DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype of an op on these tensors, dtypes and numbers. Numbers take the dtype of the others, but a fraction beside
-    integers gives f32. Raises TypeError for no arguments."""
+    """The dtype of an op on these tensors, dtypes and numbers. Numbers take the dtype of the tensors and dtypes, but a
+    fraction together with integers gives f32. Raises TypeError for no arguments."""
     if not arrays_and_dtypes:
         raise TypeError("[result_type] at least one tensor, dtype or number is expected")
     numbers = [each for each in arrays_and_dtypes if isinstance(each, (bool, int, float))]
@@ -112,6 +112,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Converts x to a dtype, on the same or another device. copy=False returns x itself where nothing changes. Gradients
+    """Converts x to a dtype, on the same or another device. copy=False returns x itself if neither dtype nor
+    device changes. Gradients
     flow between floating dtypes."""
     return x.to(dtype=dtype, device=device, copy=copy)

@@ -1,5 +1,5 @@
-"""Elementwise functions. Where the standard's take two tensors, one may be a number: it takes the other's dtype, but a
-fraction beside integers gives f32."""
+"""Elementwise functions. Functions of two tensors also take a number in place of one tensor. The number takes the dtype of
+the tensor, but a fraction together with integers gives f32."""
 
 from collections.abc import Callable
 from operator import (add, and_ as bitwise_and, eq as equal, floordiv as floor_divide, ge as greater_equal, gt as greater,
@@ -25,14 +25,14 @@ __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "ata
 
 
 def _beside(x: Any, other: Any) -> Any:
-    """The number x as a tensor that can stand beside the other operand; x itself if it is a tensor."""
+    """Returns the number x as a tensor with a dtype and device that fit the other operand; returns a tensor x unchanged."""
     if isinstance(x, Tensor) or not isinstance(other, Tensor):
         return x
     return _plugrad.full((), x, dtype=result_type(other, x), device=other.device)
 
 
 def _of_two(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Any, Any], Tensor]:
-    """The function with a number in place of either tensor."""
+    """Returns the function, extended to take a number in place of either tensor."""
 
     def taking_numbers(x1: Any, x2: Any, /) -> Tensor:
         return function(_beside(x1, x2), _beside(x2, x1))
@@ -54,8 +54,8 @@ minimum = _of_two(_plugrad.minimum)
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """x limited to [min, max], which are numbers or tensors that broadcast; a bound that is None does not limit. The result
-    has x's dtype."""
+    """x limited to [min, max]. The bounds are numbers or tensors that broadcast; None means no bound. The result has the
+    dtype of x."""
     limited = x
     if min is not None:
         limited = maximum(limited, min)

@@ -1,4 +1,4 @@
-"""What the namespace can do, as the standard asks for it."""
+"""The functions by which the standard describes a namespace."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ class _Info:
     """The functions that describe the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts there are, and the highest rank of a tensor."""
+        """The optional parts that the namespace has, and the highest rank of a tensor."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": _MAX_RANK}
 
     def default_device(self) -> Device:
-        """The device of tensors that are given none."""
+        """The device of new tensors without a given device."""
         return _plugrad.default_device()
 
     def devices(self) -> list[Device]:
@@ -31,15 +31,15 @@ class _Info:
         return found
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The dtypes of tensors that are given none. There are no complex ones."""
+        """The dtypes of new tensors without a given dtype. There are no complex dtypes."""
         return {"real floating": DType("f32"), "integral": DType("i64"), "indexing": DType("i64")}
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
-        """The standard's dtypes of these kinds, or all. Every device has all of them."""
+        """The standard's dtypes of these kinds, or of all kinds. They are the same for every device."""
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         return {name: DType(name) for each in kinds for name in _KINDS[each]}
 
 
 def __array_namespace_info__() -> _Info:
-    """Describes the namespace: its devices, dtypes and limits."""
+    """Returns an object that describes the devices, dtypes and limits of the namespace."""
     return _Info()

@@ -14,8 +14,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sum of products along an axis, counted from the end; the others broadcast. Raises ValueError where its extents
-    differ."""
+    """The sum of products along an axis, which is counted from the end; the other axes broadcast. Raises ValueError if the
+    extents along the axis differ."""
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"[vecdot] the extents of axis {axis} differ: shapes {x1.shape} and {x2.shape}")
     products = x1 * x2
@@ -23,5 +23,5 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """The sum of products over the last `axes` axes of x1 and the first ones of x2, or over two sequences of axes."""
+    """The sum of products over the last `axes` axes of x1 and the first `axes` axes of x2, or over two sequences of axes."""
     return _plugrad.tensordot(x1, x2, axes)

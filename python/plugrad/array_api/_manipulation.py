@@ -12,12 +12,12 @@ __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "ex
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that all shapes broadcast to by NumPy's rules. Raises ValueError where there is none."""
+    """The shape that all shapes broadcast to by NumPy's rules. Raises ValueError if there is no such shape."""
     return reduce(_plugrad.broadcast_shapes, shapes, ())
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
-    """Repeats extents of 1 and adds leading axes; a view. Raises ValueError where x does not broadcast to the shape."""
+    """Repeats extents of 1 and adds leading axes; a view. Raises ValueError if x does not broadcast to the shape."""
     return x.expand(shape)
 
 
@@ -28,36 +28,37 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Joins tensors along an axis, or, without one, flattened. Their dtypes are promoted."""
+    """Joins tensors along an axis. axis=None flattens the tensors first. The dtypes are promoted."""
     if axis is None:
         return _plugrad.cat([each.flatten() for each in arrays], 0)
     return _plugrad.cat(list(arrays), axis)
 
 
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """Inserts an axis of extent 1 as axis number `axis` of the result; a view. IndexError for an axis out of range."""
+    """Inserts an axis of extent 1 as axis number `axis` of the result; a view. Raises IndexError for an axis out of
+    range."""
     if not -x.ndim - 1 <= axis <= x.ndim:
         raise IndexError(f"[expand_dims] axis {axis} is out of range for a result of {x.ndim + 1} axes")
     return x.unsqueeze(axis)
 
 
 def flip(x: Tensor, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Reverses the order of elements along the given axes, or all; a view."""
+    """Reverses the order of elements along the given axes, or along all axes; a view."""
     return _plugrad.flip(x, tuple(range(x.ndim)) if axis is None else axis)
 
 
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
-    """Moves axes to other places; the others keep their order. A view."""
+    """Moves axes to other positions; the remaining axes keep their order. A view."""
     return _plugrad.movedim(x, source, destination)
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """The axes in another order; a view."""
+    """Permutes the axes: axis i of the result is axis axes[i] of x. A view."""
     return x.permute(axes)
 
 
 def _repeated_each(x: Tensor, repeats: Tensor, axis: int) -> Tensor:
-    """Each element along the axis as often as repeats says for its position."""
+    """Repeats each element along the axis by the count for its position."""
     counts = repeats.expand((x.shape[axis],)).tolist()
     positions = [i for i, count in enumerate(counts) for _ in range(count)]
     shape, along = list(x.shape), [1] * x.ndim
@@ -67,8 +68,8 @@ def _repeated_each(x: Tensor, repeats: Tensor, axis: int) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Repeats each element along an axis, or of the flattened tensor, as often as repeats says: a number, or one for each
-    element along the axis. plugrad.repeat is PyTorch's, which repeats the whole tensor; see tile."""
+    """Repeats each element along an axis, or each element of the flattened tensor. repeats: the count, or a tensor with a
+    count for each position along the axis. plugrad.repeat follows PyTorch and repeats the whole tensor, as tile does."""
     if axis is None:
         x, axis = x.flatten(), 0
     if isinstance(repeats, Tensor):
@@ -77,8 +78,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """Another shape for as many elements; one extent may be -1. copy: True copies always; None copies where the strides
-    demand it, and False raises ValueError there."""
+    """Returns the elements in another shape; one extent may be -1. copy: True always copies; None copies if the strides
+    require it; False raises ValueError if the strides require a copy."""
     if copy:
         return x.clone().reshape(shape)
     made = x.reshape(shape)
@@ -97,7 +98,7 @@ def squeeze(x: Tensor, /, axis: int | Sequence[int]) -> Tensor:
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
-    """Repeats x along each axis as a whole."""
+    """Repeats the whole of x along each axis."""
     return _plugrad.tile(x, repetitions)
 
 

@@ -13,7 +13,8 @@ _Axes = int | Sequence[int] | None
 
 
 def _reduced(function: Callable[..., Tensor], x: Tensor, axis: _Axes, keepdims: bool, **named: Any) -> Tensor:
-    """Reduces over the axes, or all for None. With no axes, (), each element stays by itself; the core takes () for all."""
+    """Reduces over the axes, or over all axes for None. axis=() reduces each element alone, whereas () in the core means all
+    axes."""
     if axis is None:
         return function(x, keepdims=keepdims, **named)
     if axis == () and x.ndim:
@@ -26,33 +27,33 @@ def _in(dtype: Any) -> dict[str, Any]:
 
 
 def sum(x: Tensor, /, *, axis: _Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum over axes, or over all. Without a dtype, sums of bools and integers are i64."""
+    """The sum over axes, or over all axes. Without a dtype, sums of bools and integers are i64."""
     return _reduced(_plugrad.sum, x, axis, keepdims, **_in(dtype))
 
 
 def prod(x: Tensor, /, *, axis: _Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product over axes, or over all. Without a dtype, products of bools and integers are i64."""
+    """The product over axes, or over all axes. Without a dtype, products of bools and integers are i64."""
     return _reduced(_plugrad.prod, x, axis, keepdims, **_in(dtype))
 
 
 def mean(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean over axes, or over all."""
+    """The mean over axes, or over all axes."""
     return _reduced(_plugrad.mean, x, axis, keepdims)
 
 
 def max(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest element over axes, or over all. Raises ValueError for no elements."""
+    """The largest element over axes, or over all axes. Raises ValueError for no elements."""
     return _reduced(_plugrad.max, x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over axes, or over all. Raises ValueError for no elements."""
+    """The smallest element over axes, or over all axes. Raises ValueError for no elements."""
     return _reduced(_plugrad.min, x, axis, keepdims)
 
 
 def var(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance: the sum of squared distances from the mean, divided by the number of elements less correction.
-    PyTorch's default, and that of plugrad.var, is correction=1."""
+    The default of PyTorch and of plugrad.var is correction=1."""
     return _reduced(_plugrad.var, x, axis, keepdims, correction=correction)
 
 
@@ -62,17 +63,17 @@ def std(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: 
 
 
 def all(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true over axes, or over all; bool."""
+    """True where all elements over axes, or over all axes, are true; bool."""
     return _reduced(_plugrad.all, x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether any element is true over axes, or over all; bool."""
+    """True where any element over axes, or over all axes, is true; bool."""
     return _reduced(_plugrad.any, x, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not 0, over axes or over all; i64."""
+    """The number of elements that are not 0, over axes or over all axes; i64."""
     return _reduced(_plugrad.count_nonzero, x, axis, keepdims)
 
 
@@ -91,15 +92,16 @@ def _with_initial(running: Tensor, axis: int, value: int) -> Tensor:
 
 
 def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The sums of all elements up to each one, along an axis, which may be left out for one axis; begins with 0 if
-    include_initial. Without a dtype, sums of bools and integers are i64."""
+    """The sum of all elements up to each position along an axis. axis may be omitted if x has a single axis. With
+    include_initial the result begins with 0. Without a dtype, sums of bools and integers are i64. Raises ValueError for a
+    missing axis."""
     along = _only_axis(x, axis, "cumulative_sum")
     running = _plugrad.cumsum(x, along, **_in(dtype))
     return _with_initial(running, along, 0) if include_initial else running
 
 
 def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The products of all elements up to each one; begins with 1 if include_initial. See cumulative_sum."""
+    """The product of all elements up to each position; with include_initial it begins with 1. See cumulative_sum."""
     along = _only_axis(x, axis, "cumulative_prod")
     running = _plugrad.cumprod(x, along, **_in(dtype))
     return _with_initial(running, along, 1) if include_initial else running
@@ -107,6 +109,6 @@ def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
-    """The differences between neighbours along an axis, n times. prepend and append are joined to x first. Of bools: whether
-    neighbours differ."""
+    """The differences between neighbours along an axis, taken n times. prepend and append are joined to x first. For bools
+    the result is true where neighbours differ."""
     return _plugrad.diff(x, n, axis, prepend, append)

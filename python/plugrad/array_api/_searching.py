@@ -10,7 +10,7 @@ __all__ = ["argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "ta
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """x1 where the condition is true and x2 elsewhere; all three broadcast. One of x1 and x2 may be a number."""
+    """x1 where the condition is true and x2 elsewhere; the three arguments broadcast. Either x1 or x2 may be a number."""
     return _plugrad.where(condition, x1, x2)
 
 
@@ -30,13 +30,13 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions that sort x along an axis; i64. Equal elements keep their order also if stable is False."""
+    """The positions that sort x along an axis; i64. Equal elements keep their order even if stable is False."""
     return _plugrad.argsort(x, axis, descending=descending, stable=stable)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The parts of x along an axis that indices names; negative ones count from the end. Raises ValueError without an axis
-    unless x has one, and IndexError for an index out of range."""
+    """The parts of x at the indices along an axis; negative indices count from the end. axis may be omitted if x has a
+    single axis. Raises ValueError for a missing axis, and IndexError for an index out of range."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"[take] a tensor of {x.ndim} axes needs an axis")
     before = (axis or 0) % x.ndim
@@ -58,6 +58,6 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """The places, i64, at which the elements of x2 would have to be inserted to keep x1, of rank 1, sorted: before equal
-    elements, or after them if side is "right". sorter: positions that sort x1, if it is not sorted."""
+    """The positions, i64, at which inserting the elements of x2 keeps x1, of rank 1, sorted: before equal elements, or after
+    equal elements if side is "right". sorter: the positions that sort an unsorted x1."""
     return _plugrad.searchsorted(x1 if sorter is None else take(x1, sorter), x2, side=side)

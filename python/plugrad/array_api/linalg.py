@@ -1,4 +1,5 @@
-"""The standard's linear algebra, for matrices in the last two axes; the others are a batch. plugrad.linalg has PyTorch's."""
+"""The standard's linear algebra. The last two axes are matrices, the leading axes are a batch. plugrad.linalg follows
+PyTorch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +16,8 @@ __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "m
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with x = L L^T; with upper its transpose. Raises LinAlgError, a ValueError, where x is not
-    positive definite."""
+    """The lower triangular L with x = L L^T, or the transpose of L with `upper`. Raises LinAlgError, a ValueError, if x is
+    not positive definite."""
     return _linalg.cholesky(x, upper=upper)
 
 
@@ -26,7 +27,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The elements whose column less their row is offset."""
+    """The elements for which column - row == offset."""
     return _linalg.diagonal(x, offset=offset)
 
 
@@ -41,23 +42,23 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    """A norm of matrices: "fro", "nuc", 1, 2, infinity, or one of these numbers negated."""
+    """A norm of matrices. ord: "fro", "nuc", 1, 2, infinity, -1, -2 or -infinity."""
     return _linalg.matrix_norm(x, ord, keepdim=keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Square matrices to a power; a negative one takes powers of the inverse."""
+    """Square matrices to the power n; a negative n takes powers of the inverse."""
     return _linalg.matrix_power(x, n)
 
 
 def _cutoff(singular: Tensor, rtol: Tensor) -> Tensor:
-    """rtol, one number for each matrix, times the largest singular value."""
+    """Returns rtol, a number for each matrix, times the largest singular value of the matrix."""
     return rtol.unsqueeze(-1) * singular.max(axis=-1, keepdims=True)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The number of singular values above rtol times the largest; i64. rtol is max(m, n) times the dtype's epsilon unless it
-    is given."""
+    """The number of singular values above rtol times the largest singular value; i64. rtol is max(m, n) times the epsilon of
+    the dtype by default."""
     if isinstance(rtol, Tensor):
         singular = svdvals(x)
         return (singular > _cutoff(singular, rtol)).sum(-1)
@@ -65,7 +66,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The pseudoinverse. Singular values up to rtol times the largest count as 0; see matrix_rank."""
+    """The pseudoinverse. Singular values up to rtol times the largest singular value count as 0; see matrix_rank."""
     if not isinstance(rtol, Tensor):
         return _linalg.pinv(x, rtol=rtol)
     left, singular, right = _linalg.svd(x, full_matrices=False)
@@ -81,7 +82,8 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The x with x1 x = x2 for square x1. x2 is a vector if it has rank 1, else matrices."""
+    """The solution x of x1 x = x2 for square x1. An x2 of rank 1 is a vector; an x2 of higher rank is a batch of
+    matrices."""
     if x2.ndim > 1:
         x2 = x2.expand([*broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]])
     return _linalg.solve(x1, x2)
@@ -99,5 +101,5 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 def vector_norm(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """The p-norm along axes, or of all elements."""
+    """The p-norm, p = ord, along axes or of all elements."""
     return _linalg.vector_norm(x, ord, axis=axis, keepdims=keepdims)

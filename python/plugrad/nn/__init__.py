@@ -1,6 +1,6 @@
 """Modules, functions of tensors with parameters, and losses.
 
-Your own class derives from Module, stores tensors and modules as attributes, and defines forward.
+A class of your own derives from Module, stores tensors and modules as attributes, and defines forward.
 """
 
 from .._plugrad import Layer, MLP, Neuron, cross_entropy, log_softmax, mse_loss

@@ -1,4 +1,4 @@
-"""Modules for calls of a function."""
+"""Modules that call a function."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +7,11 @@ from .module import Module
 
 
 class Calls(Module):
-    """A module that calls a function of tensors with its constructor's arguments, stored as attributes."""
+    """A module that calls a function of tensors. The constructor's arguments are stored as attributes and passed by name."""
 
     _function: Callable[..., Any]
     _arguments: tuple[str, ...] = ()
-    _shown: int | None = None  # How many of the arguments repr() shows; None: all.
+    _shown: int | None = None  # The number of arguments that repr() shows; None: all.
 
     def _keep(self, **arguments: Any) -> None:
         vars(self).update(arguments)

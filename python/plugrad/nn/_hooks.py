@@ -11,7 +11,7 @@ __all__ = ["HookHandle", "Watch"]
 
 
 class HookHandle:
-    """Removes a hook of a module."""
+    """The handle of a hook: it removes the hook from the module."""
 
     _numbers = itertools.count()
 
@@ -21,13 +21,13 @@ class HookHandle:
         _plugrad._note_hook()
 
     def remove(self) -> None:
-        """Later calls no longer call the hook. Does nothing if it was removed before."""
+        """Removes the hook from later calls of the module. Does nothing if the hook is removed already."""
         if self._hooks.pop(self._id, None) is not None:
             _plugrad._note_hook()
 
 
 class _Seen(Function):
-    """Returns the tensors themselves; their gradients go through a function that may replace them."""
+    """Returns views of the tensors. Passes their gradients through a function that may replace the gradients."""
 
     @staticmethod
     def forward(ctx: Any, through: Any, *tensors: Tensor) -> Any:
@@ -45,7 +45,7 @@ class Watch:
 
     def __init__(self, module: Any, hooks: list[Any]) -> None:
         self._module, self._hooks = module, hooks
-        self._asked: list[int] = []  # the places of arguments with requires_grad
+        self._asked: list[int] = []  # the positions of arguments with requires_grad
         self._count = 0
         self._results: tuple[Any, ...] = ()
 

@@ -7,7 +7,7 @@ _STYLE = "margin-left: 1.5em; font-family: monospace"
 
 
 def tree(module: Any, name: str = "", opened: bool = True) -> str:
-    """Returns a module with its inner modules as folding HTML, each with the number of its parameters."""
+    """Returns a module and its inner modules as foldable HTML. Each module shows the number of its parameters."""
     children = list(module.named_children())
     label = f"({escape(name)}): " if name else ""
     label += escape(f"{type(module).__name__}({module.extra_repr()})") if not children else escape(type(module).__name__)

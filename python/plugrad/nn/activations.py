@@ -1,4 +1,4 @@
-"""Activation functions as modules. `inplace` is accepted for PyTorch's sake and has no effect: the result is a new
+"""Activation functions as modules. `inplace` exists for programs for PyTorch and has no effect: the result is a new
 tensor."""
 
 from typing import Any
@@ -14,17 +14,17 @@ __all__ = ["CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "H
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """e^x over its sum along a dim."""
+    """e^x divided by its sum along a dim."""
     return _plugrad.softmax(x, dim)
 
 
 class _Activation(Calls, OfOne):
-    """A function of a tensor and of numbers."""
+    """A function of a tensor and numbers."""
 
     inplace = False
 
     def forward(self, x: Tensor) -> Any:
-        """Passes arguments by position: this takes less time than by name."""
+        """Passes arguments by position, which takes less time than passing them by name."""
         if not self._arguments:
             return type(self)._function(x)
         return type(self)._function(x, *[getattr(self, name) for name in self._arguments])
@@ -196,7 +196,7 @@ class Hardshrink(_Activation):
 
 
 class GELU(OfOne):
-    """x times the standard normal distribution function of x; approximate="tanh" computes it by a tanh."""
+    """x times the standard normal distribution function of x; approximate="tanh" approximates it by a tanh."""
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
@@ -216,7 +216,7 @@ class _Along(_Activation):
 
 
 class Softmax(_Along):
-    """e^x over its sum along a dim: shares of 1."""
+    """e^x divided by its sum along a dim, so that the results along the dim add up to 1."""
 
     _function = staticmethod(_plugrad.softmax)
 
@@ -240,7 +240,7 @@ class GLU(_Along):
 
 
 class PReLU(OfOne):
-    """x where it is positive, else weight x, for a trained weight: a single number, or a number for each channel."""
+    """x where it is positive, else weight x. The weight is a parameter: a single number, or a number for each channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         self.num_parameters = num_parameters
@@ -254,7 +254,8 @@ class PReLU(OfOne):
 
 
 class RReLU(OfOne):
-    """x where it is positive, else slope x; while training each element draws its slope, uniform in [lower, upper]."""
+    """x where it is positive, else slope x. In training each element draws its slope uniformly from [lower, upper];
+    otherwise the slope is the mean of lower and upper."""
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         self.lower, self.upper, self.inplace = lower, upper, inplace

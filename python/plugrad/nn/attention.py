@@ -18,10 +18,11 @@ _ACTIVATIONS = {"relu": _plugrad.relu, "gelu": _plugrad.gelu}
 
 
 class MultiheadAttention(Module):
-    """Projects query, key and value, lets each head attend to its part, and projects the joined results (Vaswani et al.,
-    2017), by the names and with the parameters of torch.nn.MultiheadAttention.
+    """Projects query, key and value, splits them into heads, computes the attention of each head, and projects the joined
+    results (Vaswani et al., 2017). Parameters and their names are those of torch.nn.MultiheadAttention.
 
-    kdim, vdim: the elements of a key and of a value, if not embed_dim. Raises ValueError unless num_heads divides embed_dim.
+    kdim, vdim: the number of elements of a key and of a value; by default embed_dim. Raises ValueError unless num_heads
+    divides embed_dim.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *,
@@ -51,12 +52,13 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Returns (output, weights): output has the shape of query; weights are (n, l, s), or (n, heads, l, s) if not
-        averaged, or None without need_weights. Without need_weights the call is faster.
+        """Returns (output, weights): output has the shape of query; weights are (n, l, s), or (n, heads, l, s) without
+        average_attn_weights, or None without need_weights. The call is faster without need_weights.
 
-        query (l, n, embed_dim), key (s, n, kdim), value (s, n, vdim); n comes first with batch_first, and may be left out.
-        key_padding_mask (n, s): True, or -inf, where a key has no weight. attn_mask (l, s) or (n heads, l, s): True, or
-        -inf, where a query does not see a key. is_causal: query i sees the keys 0 .. i; it has no effect beside attn_mask.
+        query (l, n, embed_dim), key (s, n, kdim), value (s, n, vdim); n is the first dim with batch_first, and may be
+        omitted. key_padding_mask (n, s): True, or -inf, where a key has no weight. attn_mask (l, s) or (n * heads, l, s):
+        True, or -inf, where a query does not attend to a key. is_causal: query i attends to the keys 0 .. i; without effect
+        if attn_mask is given.
         """
         return _plugrad._multi_head_attention(
             query, key, value, self.num_heads, self.in_proj_weight, self.q_proj_weight, self.k_proj_weight,
@@ -65,9 +67,10 @@ class MultiheadAttention(Module):
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a network of two linear layers, each with dropout, added to its input, and normalised.
+    """Self-attention, followed by a network of two linear layers. Each of these two parts has dropout; its result is added
+    to its input, and the sum is normalised.
 
-    activation: "relu", "gelu" or a function. norm_first: normalises the inputs of both parts, not their results.
+    activation: "relu", "gelu" or a function. norm_first: normalises the input of each part instead of the sum.
     """
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
@@ -77,7 +80,7 @@ class TransformerEncoderLayer(Module):
         if isinstance(activation, str) and activation not in _ACTIVATIONS:
             raise ValueError(f"[TransformerEncoderLayer] activation '{activation}' is unknown: relu, gelu or a function "
                              "expected")
-        # The name of a function of the package is kept: the function itself cannot be copied or pickled.
+        # For a function of the package the name is stored, because the function itself cannot be copied or pickled.
         self.activation = next((name for name, each in _ACTIVATIONS.items() if each is activation), activation)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device,
                                             dtype=dtype)
@@ -90,7 +93,8 @@ class TransformerEncoderLayer(Module):
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 is_causal: bool = False) -> Tensor:
-        """src as the query of MultiheadAttention; the masks as attn_mask and key_padding_mask there."""
+        """Returns a tensor of the shape of src. src: as the query of MultiheadAttention. src_mask, src_key_padding_mask: as
+        its attn_mask and key_padding_mask."""
         if self.norm_first:
             x = src + self._attended(self.norm1(src), src_mask, src_key_padding_mask, is_causal)
             return x + self._fed_forward(self.norm2(x))
@@ -106,7 +110,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer in succession, and a norm, if given."""
+    """Calls num_layers copies of an encoder layer in turn, and then the norm, if given."""
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])

@@ -1,4 +1,4 @@
-"""Modules with inner modules: by position, and by name."""
+"""Modules that hold inner modules or parameters, by position or by name."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 
 
 class _Numbered(Module):
-    """Modules by position: parameters are named "0.weight"."""
+    """Modules by position. Parameters have names such as "0.weight"."""
 
     _modules: list[Any]
 
@@ -24,12 +24,12 @@ class _Numbered(Module):
         return str(i)
 
     def _place(self, name: str) -> int | None:
-        """The position of the module of this name."""
+        """Returns the position of the module of this name, or None."""
         modules = vars(self).get("_modules", ())
         return next((i for i in range(len(modules)) if self._name(i) == name), None)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Replaces the module at a position if the name is a position: programs replace layers in this way."""
+        """Replaces the module of this name, or sets an attribute. Programs replace layers by setattr(model, "0", layer)."""
         place = self._place(name) if name.isdigit() or isinstance(value, Module) else None
         if place is None:
             super().__setattr__(name, value)
@@ -71,7 +71,7 @@ class _Numbered(Module):
 
 
 class ModuleList(_Numbered):
-    """A list of modules, for calls by a module of your own."""
+    """A list of modules. A module of your own calls them."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self._modules = list(modules)
@@ -81,8 +81,8 @@ class ModuleList(_Numbered):
 
 
 class Sequential(_Numbered):
-    """Calls modules or functions in turn. Parameters are named by position: "0.weight". A dict of modules, or add_module,
-    gives names instead of positions."""
+    """Calls modules or functions in turn. Parameters have names by position, such as "0.weight". A dict of modules, and
+    add_module, set names in place of positions."""
 
     def __init__(self, *modules: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
         self._modules: list[Any] = []
@@ -94,7 +94,7 @@ class Sequential(_Numbered):
             self._modules.extend(modules)
 
     def add_module(self, name: str, module: Any) -> None:
-        """Adds a module at the end, by this name."""
+        """Adds a module at the end, under this name."""
         if name != str(len(self._modules)):
             self._names[len(self._modules)] = name
         self._modules.append(module)
@@ -182,7 +182,7 @@ def _shown(value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters, for use by a module of your own. Tensors become parameters."""
+    """A list of parameters for a module of your own. Tensors become parameters."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self._values = [_as_parameter(value) for value in values]
@@ -198,7 +198,8 @@ class ParameterList(Module):
         return self.extend(values)
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Puts a parameter at the position with this number, or behind the last one. Raises ValueError for other names."""
+        """Sets the parameter at a position, or adds a parameter at the end. name: the position as a text. Raises ValueError
+        for other names."""
         if not name.isdigit() or int(name) > len(self._values):
             raise ValueError(f"[ParameterList] '{name}' is not one of the positions 0 to {len(self._values)}: use append")
         self._values[int(name):int(name) + 1] = [_as_parameter(param)]
@@ -246,11 +247,11 @@ class ParameterDict(Module):
         self[name] = param
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The parameter of this name, or the default."""
+        """Returns the parameter of this name, or the default."""
         return self._values.get(name, default)
 
     def pop(self, name: str) -> Any:
-        """Removes the parameter of this name and returns it. Raises KeyError."""
+        """Removes the parameter of this name and returns it. Raises KeyError for an unknown name."""
         return self._values.pop(name)
 
     def keys(self) -> Iterable[str]:

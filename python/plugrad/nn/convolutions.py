@@ -26,7 +26,7 @@ class _Base(OfOne):
 
     @property
     def transposed(self) -> bool:
-        """Whether it is a transposed convolution."""
+        """True for a transposed convolution."""
         return self._transposed
 
     def _make(self, in_channels: int, out_channels: int, kernel_size: _Extents, groups: int, bias: bool, dtype: Any,
@@ -64,8 +64,9 @@ class _Base(OfOne):
 
 class _Conv(_Base):
     """Convolution: x (n, in, ..) -> (n, out, ..); weight (out, in / groups, ..), bias (out). Both start uniform in
-    +-1/sqrt(in / groups * the kernel's elements). padding may be "valid" or "same"; padding_mode "reflect", "replicate" or
-    "circular" instead of "zeros" selects the elements of the padding. Raises ValueError for unfit numbers."""
+    +-1/sqrt(in / groups * the kernel's elements). padding may be "valid" or "same". padding_mode "zeros",
+    "reflect", "replicate" or "circular" selects the elements of the padding. Raises ValueError for an unknown padding_mode,
+    and for channels, groups or kernel extents that do not fit together."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: _Extents, stride: _Extents = 1,
                  padding: _Extents | str = 0, dilation: _Extents = 1, groups: int = 1, bias: bool = True,
@@ -79,7 +80,7 @@ class _Conv(_Base):
         self.padding = padding if isinstance(padding, str) else self._spread(padding)
 
     def _around(self) -> list[int]:
-        """Returns the numbers of elements to add before and behind each axis, the last axis first."""
+        """Returns the numbers of elements to add before and after each spatial axis, the last axis first."""
         if self.padding == "valid":
             return [0] * (2 * self._rank)
         if isinstance(self.padding, tuple):
@@ -111,7 +112,7 @@ class Conv3d(_Conv):
 
 class _ConvTranspose(_Base):
     """Transposed convolution: x (n, in, ..) -> (n, out, ..); weight (in, out / groups, ..), bias (out). Raises ValueError
-    for unfit numbers."""
+    for channels, groups or kernel extents that do not fit together."""
 
     _transposed = True
 

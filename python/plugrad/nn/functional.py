@@ -1,6 +1,6 @@
-"""The functions of networks by the names of torch.nn.functional, where PyTorch's users look for them: plugrad.nn.functional.
-They are the package's own functions, but embedding and embedding_bag take the indices first, as PyTorch's do, and one_hot
-finds the number of classes.
+"""The functions of networks by the names of torch.nn.functional. Most are the functions of the package itself. The
+activations and dropouts also take `inplace`; embedding and embedding_bag take the indices first, and the losses of classes
+take their parameters in PyTorch's order; one_hot finds the number of classes.
 
 >>> import plugrad.nn.functional as F
 >>> F.relu(plugrad.tensor([-1.0, 2.0]))
@@ -50,8 +50,8 @@ from .._plugrad import (adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg
 
 
 def _with_inplace(function: Callable[..., Tensor], numbers: int) -> Callable[..., Tensor]:
-    """Returns a function of x and some numbers with PyTorch's `inplace`, by name or behind the numbers, as in the modules:
-    the result is a new tensor in any case."""
+    """Returns a function of x and `numbers` numbers that also takes PyTorch's `inplace`, by name or after the numbers.
+    `inplace` has no effect: the result is a new tensor."""
     def call(input: Tensor, *given: Any, inplace: bool = False, **named: Any) -> Tensor:
         return function(input, *(given[:numbers] if len(given) == numbers + 1 else given), **named)
     call.__name__ = call.__qualname__ = function.__name__
@@ -84,7 +84,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
                   ignore_index: int | None = -100, reduce: None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
     """plugrad.cross_entropy with PyTorch's order of parameters. size_average and reduce are PyTorch's old names of
-    reduction; anything but None raises ValueError."""
+    reduction; values other than None raise ValueError."""
     _refuse_old("cross_entropy", size_average, reduce)
     return _plugrad.cross_entropy(input, target, reduction, weight, ignore_index, label_smoothing)
 
@@ -102,18 +102,19 @@ def _refuse_old(name: str, *given: Any) -> None:
 
 
 def embedding(input: Tensor, weight: Tensor, *args: Any, **named: Any) -> Tensor:
-    """The rows of weight at the indices in input: plugrad.embedding with both in PyTorch's order."""
+    """The rows of weight at the indices in input: plugrad.embedding with PyTorch's order of these parameters."""
     return _plugrad.embedding(weight, input, *args, **named)
 
 
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, *, mode: str = "mean",
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor:
-    """Sums, means or largest elements of the rows of weight for the bags in input: plugrad.embedding_bag."""
+    """The sums, means or largest elements of rows of weight for the bags of indices in input: plugrad.embedding_bag with
+    PyTorch's order of parameters."""
     return _plugrad.embedding_bag(weight, input, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """1 at the class in the tensor, else 0, along a last axis of num_classes elements. -1 means the largest class plus 1;
-    to find it, the function waits for the device."""
+    """Adds a last axis of num_classes elements that is 1 at the class in the tensor and 0 elsewhere. num_classes=-1 means
+    the largest class plus 1, and waits for the device to find the largest class."""
     return _plugrad.one_hot(tensor, int(tensor.amax().item()) + 1 if num_classes == -1 else num_classes)

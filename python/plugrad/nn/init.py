@@ -1,6 +1,6 @@
-"""Initial values of parameters, written in place and unrecorded; each function returns its tensor. fan_in and fan_out of a
-tensor (out, in, ..) are `in` and `out` times the extents behind them. Raises ValueError for integers, for bounds in the
-wrong order, and, where fans are needed, for fewer than 2 dims."""
+"""Functions that write initial values of parameters in place, without recording; each function returns its tensor. fan_in
+and fan_out of a tensor (out, in, ..) are `in` and `out` times the product of the further extents. The functions raise
+ValueError for integers, for bounds in the wrong order, and, if they need fan_in or fan_out, for fewer than 2 dims."""
 
 from .._plugrad import Tensor
 from .._plugrad import (_init_calculate_gain as calculate_gain, _init_constant_ as constant_, _init_eye_ as eye_,
@@ -14,10 +14,10 @@ __all__ = ["calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_un
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fills with 1."""
+    """Fills the tensor with 1."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fills with 0."""
+    """Fills the tensor with 0."""
     return constant_(tensor, 0.0)

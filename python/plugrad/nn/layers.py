@@ -1,4 +1,4 @@
-"""Linear layers, embeddings, dropout, changes of shape and of resolution."""
+"""Linear layers, embeddings, dropout, and layers that change shape or resolution."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ __all__ = ["AlphaDropout", "Bilinear", "ChannelShuffle", "CosineSimilarity", "Dr
 class Linear(OfOne):
     """y = x W^T + b for x (.., in) -> (.., out); weight (out, in), bias (out). Both start uniform in +-1/sqrt(in).
 
-    Raises ValueError for sizes below 1, and if the last extent of x is not `in`.
+    Raises ValueError for sizes below 1, and for x whose last extent is not `in`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
@@ -67,7 +67,7 @@ class Bilinear(Module):
 
 
 class Embedding(OfOne):
-    """The rows of weight (n, d) at indices (i64, any shape): (.., d). The weight starts standard normal.
+    """The rows of weight (n, d) at indices (i64, any shape): (.., d). The weight starts with standard normal numbers.
 
     padding_idx: a row that starts at 0 and gets no gradient. Raises ValueError for a padding_idx out of range.
     """
@@ -79,7 +79,7 @@ class Embedding(OfOne):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> "Embedding":
-        """An embedding with these rows, a copy; frozen unless freeze is False."""
+        """Returns an embedding with a copy of these rows. The rows are frozen unless freeze is False."""
         made = cls(1, 1)
         made.num_embeddings, made.embedding_dim = embeddings.shape
         made.padding_idx = padding_idx
@@ -115,7 +115,7 @@ def _rows(count: int, extent: int, padding_idx: int | None, dtype: Any, device: 
 
 
 class EmbeddingBag(Module):
-    """Sums, means or largest elements of the rows of weight for bags of indices: plugrad.embedding_bag."""
+    """The sums, means or largest elements of rows of weight for bags of indices: plugrad.embedding_bag."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", include_last_offset: bool = False,
                  padding_idx: int | None = None, device: Any = None, dtype: Any = None) -> None:
@@ -134,7 +134,7 @@ class EmbeddingBag(Module):
 
 
 class Identity(OfOne):
-    """Returns x itself; takes any arguments and ignores them."""
+    """Returns x itself. The constructor ignores its arguments."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         pass
@@ -144,8 +144,8 @@ class Identity(OfOne):
 
 
 class _Dropout(OfOne):
-    """While training, sets elements to 0 with probability p and divides the rest by 1 - p; else it returns x. `inplace` is
-    accepted for PyTorch's sake."""
+    """In training, sets elements to 0 with probability p and divides the remaining elements by 1 - p; otherwise returns x.
+    `inplace` exists for programs for PyTorch and has no effect."""
 
     _function: Callable[..., Tensor]
 
@@ -183,7 +183,7 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for SELU. It keeps mean and variance."""
+    """Dropout for SELU, which preserves mean and variance."""
 
     _function = staticmethod(_plugrad.alpha_dropout)
 
@@ -252,7 +252,7 @@ class ChannelShuffle(_Function):
 
 
 class Upsample(_Function):
-    """plugrad.nn.functional.interpolate(x, size, scale_factor, mode, align_corners)."""
+    """plugrad.nn.functional.interpolate of x with these arguments."""
 
     _function = staticmethod(_plugrad.interpolate)
 
@@ -268,7 +268,7 @@ class Upsample(_Function):
 
 
 class Fold(_Function):
-    """plugrad.nn.functional.fold with these arguments."""
+    """plugrad.nn.functional.fold of x with these arguments."""
 
     _function = staticmethod(_plugrad.fold)
 
@@ -277,7 +277,7 @@ class Fold(_Function):
 
 
 class Unfold(_Function):
-    """plugrad.nn.functional.unfold with these arguments."""
+    """plugrad.nn.functional.unfold of x with these arguments."""
 
     _function = staticmethod(_plugrad.unfold)
 

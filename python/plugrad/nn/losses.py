@@ -24,7 +24,7 @@ class _Loss(Calls):
         yield from ((name, value) for name, value in self._kept().items() if isinstance(value, Tensor))
 
     def _all_members(self, prefix: str = "") -> Any:
-        """Weights of a loss are buffers: they move with the module."""
+        """Yields the weights of the loss as buffers, so that they move with the module."""
         return ((prefix + name, value, True) for name, value in self._members())
 
 
@@ -59,10 +59,10 @@ class SmoothL1Loss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """The negative log-likelihood of the targets, classes or probabilities, under the logits (n, c, ..).
+    """The negative log-likelihood of the targets under the logits (n, c, ..). The targets are classes or probabilities.
 
-    weight (c) multiplies the loss of each class; targets equal to ignore_index give 0; label_smoothing mixes the targets
-    with the uniform distribution.
+    weight (c) multiplies the loss of each class; the loss of targets equal to ignore_index is 0; label_smoothing mixes the
+    targets with the uniform distribution.
     """
 
     _function = staticmethod(_plugrad.cross_entropy)
@@ -83,7 +83,7 @@ class NLLLoss(_Loss):
 
 
 class BCELoss(_Loss):
-    """-(target ln(x) + (1 - target) ln(1 - x)) weight for probabilities x."""
+    """-weight (target ln(x) + (1 - target) ln(1 - x)) for probabilities x."""
 
     _function = staticmethod(_plugrad.binary_cross_entropy)
 
@@ -92,7 +92,7 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """-(pos_weight target ln(p) + (1 - target) ln(1 - p)) weight for p = sigmoid(x), without overflow."""
+    """-weight (pos_weight target ln(p) + (1 - target) ln(1 - p)) for p = sigmoid(x), without overflow."""
 
     _function = staticmethod(_plugrad.binary_cross_entropy_with_logits)
 
@@ -101,7 +101,8 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target (ln(target) - x), where x holds logarithms of probabilities; reduction may also be "batchmean"."""
+    """target (ln(target) - x), where x holds logarithms of probabilities. log_target: the target holds logarithms, too.
+    reduction may also be "batchmean"."""
 
     _function = staticmethod(_plugrad.kl_div)
 
@@ -119,7 +120,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood of targets under normal distributions of mean x and a variance."""
+    """The negative log-likelihood of targets under normal distributions with the mean x and a given variance."""
 
     _function = staticmethod(_plugrad.gaussian_nll_loss)
 
@@ -128,7 +129,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """x where the target is 1, and margin - x, but 0 at least, where it is -1."""
+    """x where the target is 1, and max(0, margin - x) where the target is -1."""
 
     _function = staticmethod(_plugrad.hinge_embedding_loss)
 
@@ -137,7 +138,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """margin - target (x1 - x2), but 0 at least; the target is 1 where x1 should be the larger, else -1."""
+    """max(0, margin - target (x1 - x2)); the target is 1 where x1 should be larger than x2, and -1 elsewhere."""
 
     _function = staticmethod(_plugrad.margin_ranking_loss)
 
@@ -146,7 +147,7 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - c where the target is 1, and c - margin, but 0 at least, where it is -1, for the cosine c of x1 and x2."""
+    """1 - c where the target is 1, and max(0, c - margin) where the target is -1, for the cosine c of x1 and x2."""
 
     _function = staticmethod(_plugrad.cosine_embedding_loss)
 
@@ -155,7 +156,8 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """margin + d(anchor, positive) - d(anchor, negative), but 0 at least."""
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)) for the distance d = pairwise_distance. swap: uses
+    d(positive, negative) where it is smaller than d(anchor, negative)."""
 
     _function = staticmethod(_plugrad.triplet_margin_loss)
 
@@ -165,7 +167,8 @@ class TripletMarginLoss(_Loss):
 
 
 class MultiMarginLoss(_Loss):
-    """The mean over the classes i of max(0, margin - x[t] + x[i])^p weight[t] for the class t of the target."""
+    """The sum over the classes i != t of max(0, margin - x[t] + x[i])^p weight[t], divided by the number of classes, for the
+    class t of the target."""
 
     _function = staticmethod(_plugrad.multi_margin_loss)
 
@@ -174,7 +177,8 @@ class MultiMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The margins between the classes in a row of targets and all remaining classes."""
+    """The sum over the targets j of a row and all remaining classes i of max(0, 1 - x[j] + x[i]), divided by the number of
+    classes. The targets of a row end before the first -1."""
 
     _function = staticmethod(_plugrad.multilabel_margin_loss)
 
@@ -195,7 +199,7 @@ class SoftMarginLoss(_Loss):
 
 
 def max_margin_loss(scores: Tensor, signs: Tensor, reduction: str = "mean") -> Tensor:
-    """relu(1 - sign * score) for signs of -1 and 1. Raises ValueError where the shapes differ."""
+    """relu(1 - sign * score) for signs of -1 and 1. Raises ValueError for different shapes and for an unknown reduction."""
     if scores.shape != signs.shape:
         raise ValueError(f"[max_margin_loss] shapes {scores.shape} and {signs.shape} differ")
     loss = (1 - signs * scores).relu()

@@ -21,10 +21,10 @@ else:
             return isinstance(x, Tensor) and x._is_parameter
 
     class Parameter(metaclass=_AsksTheTensor):
-        """A tensor among a module's parameters: a leaf for which a gradient was requested.
+        """A parameter of a module: a leaf tensor with a requested gradient.
 
-        Parameter(data, dtype=None, device=None, requires_grad=True) returns a Tensor with a copy of the data; without
-        requires_grad it is frozen. Raises ValueError for integers.
+        Parameter(data, dtype=None, device=None, requires_grad=True) returns a Tensor with a copy of the data. With
+        requires_grad=False the tensor is frozen. Raises ValueError for integers.
         """
 
         def __new__(cls, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = True) -> Tensor:
@@ -49,12 +49,11 @@ def _no_forward(self: "Module", *arguments: Any) -> Any:
 class Module:
     """A function of tensors with parameters.
 
-    Its parameters are the tensors among its attributes for which a gradient was requested: by nn.Parameter,
-    requires_grad=True or requires_grad_(). A parameter remains a parameter when requires_grad_(False) freezes it later.
-    `Tensor([1.0])` tracks a gradient by default, without a request, and so is not a parameter: a constant of a module does
-    not become trained by accident. Buffers are never parameters. Attributes may also be modules. Tensors and modules in
-    plain lists, tuples and dicts do not belong to the module, as in PyTorch: ModuleList, ModuleDict, ParameterList and
-    ParameterDict hold them instead.
+    Its parameters are the attributes that are tensors with a requested gradient: by nn.Parameter, requires_grad=True or
+    requires_grad_(). A parameter remains a parameter when requires_grad_(False) freezes it later. `Tensor([1.0])` tracks a
+    gradient by default, without a request, and so is not a parameter: training does not change a constant of a module by
+    accident. Buffers are never parameters. Attributes may also be modules. As in PyTorch, tensors and modules in plain
+    lists, tuples and dicts do not belong to the module: use ModuleList, ModuleDict, ParameterList and ParameterDict.
     """
 
     forward: Callable[..., Any] = _no_forward
@@ -86,19 +85,19 @@ class Module:
         return found
 
     def register_forward_pre_hook(self, hook: Callable[["Module", tuple[Any, ...]], Any]) -> HookHandle:
-        """Makes calls of this module call hook(module, arguments) first. The hook's result, unless None, replaces the
-        arguments: a tuple, or one argument."""
+        """Makes calls of this module call hook(module, arguments) first. A result other than None, which is a tuple or a
+        single argument, replaces the arguments."""
         return HookHandle(self._hooks()[0], hook)
 
     def register_forward_hook(self, hook: Callable[["Module", tuple[Any, ...], Any], Any]) -> HookHandle:
-        """Makes calls of this module call hook(module, arguments, result) last. The hook's result, unless None, replaces the
-        module's result."""
+        """Makes calls of this module call hook(module, arguments, result) last. A result other than None
+        replaces the module's result."""
         return HookHandle(self._hooks()[1], hook)
 
     def register_full_backward_hook(self, hook: Callable[["Module", tuple[Any, ...], tuple[Any, ...]], Any]) -> HookHandle:
         """Makes backward() call hook(module, gradients of the arguments, gradients of the results) for later calls of this
-        module. A gradient is None if its argument or result is not a tensor or needs no gradient. The hook's result, unless
-        None, is a tuple and replaces the gradients of the arguments."""
+        module. A gradient is None if its argument or result is not a tensor or needs no gradient. A result of the hook
+        other than None is a tuple, and replaces the gradients of the arguments."""
         self._hooks()
         return HookHandle(vars(self).setdefault("_backward_hooks", {}), hook)
 
@@ -106,7 +105,8 @@ class Module:
         return ((name, value) for name, value in vars(self).items() if isinstance(value, (Module, Tensor)))
 
     def _all_members(self, prefix: str = "") -> Iterator[tuple[str, Tensor, bool | None]]:
-        """Yields (name, tensor, whether a state_dict has it) for each tensor, with None if the tensor is not a buffer."""
+        """Yields (name, tensor, kept) for each tensor. kept: for a buffer, whether state_dict has it; None for other
+        tensors."""
         buffers = vars(self).get("_buffer_names", {})
         for name, value in self._members():
             if isinstance(value, Module):
@@ -117,8 +117,8 @@ class Module:
     def register_buffer(self, name: str, data: Any, persistent: bool = True) -> None:
         """Sets an attribute to a tensor that is not a parameter, but moves with the module and is in its state_dict.
 
-        data: as for plugrad.tensor; a tensor is shared, outside the graph. persistent: whether state_dict has it. Raises
-        ValueError for a name already in use by the module.
+        data: as for plugrad.tensor; a tensor is shared, outside the graph. persistent=False: state_dict does not have the
+        buffer. Raises ValueError for a name already in use by the module.
         """
         buffers = vars(self).setdefault("_buffer_names", {})
         if name in vars(self) and name not in buffers:
@@ -127,7 +127,7 @@ class Module:
         setattr(self, name, data.detach() if isinstance(data, Tensor) else Tensor(data, requires_grad=False))
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Yields (name, tensor) for each buffer, also for the buffers of inner modules."""
+        """Yields (name, tensor) for each buffer, including the buffers of inner modules."""
         return _once((name, tensor) for name, tensor, kept in self._all_members() if kept is not None)
 
     def buffers(self) -> "Tensors":
@@ -135,15 +135,16 @@ class Module:
         return Tensors(tensor for _, tensor in self.named_buffers())
 
     def named_parameters(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight". A parameter shared
-        by several modules comes once, under its first name; without remove_duplicate, under each of its names."""
+        """Yields (name, tensor) for each parameter. Names begin with the name of the inner module: "0.weight". Yields a
+        parameter that several modules share once, under its first name; without remove_duplicate, under each of its
+        names."""
         prefix = f"{prefix}." if prefix and not prefix.endswith(".") else prefix
         named = ((name, tensor) for name, tensor, kept in self._all_members(prefix)
                  if kept is None and tensor._is_parameter)
         return _once(named) if remove_duplicate else named
 
     def parameters(self) -> "Tensors":
-        """Returns all parameters, also frozen parameters, each once."""
+        """Returns all parameters, including frozen parameters, each once."""
         return Tensors(tensor for _, tensor in self.named_parameters())
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
@@ -156,8 +157,8 @@ class Module:
 
     def named_modules(self, memo: "set[Module] | None" = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, "Module"]]:
-        """Yields (name, module) for this module, named by the prefix, and all inner modules: each once, under its first
-        name, or, without remove_duplicate, under each of its names. memo: modules to leave out."""
+        """Yields (name, module) for this module, whose name is the prefix, and for all inner modules: each once, under its
+        first name, or, without remove_duplicate, under each of its names. memo: modules to skip."""
         memo = set() if memo is None else memo
         if remove_duplicate and self in memo:
             return
@@ -181,7 +182,8 @@ class Module:
     register_module = add_module
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raises TypeError if the attribute is a parameter and the new tensor is not."""
+        """Sets an attribute. Raises TypeError if the attribute is a parameter and the new value is a tensor but not a
+        parameter."""
         if isinstance(value, Tensor) and not value._is_parameter:
             before = vars(self).get(name)
             if isinstance(before, Tensor) and before._is_parameter:
@@ -197,7 +199,7 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Sets `training`, read by Dropout, for this module and all inner modules. Returns itself."""
+        """Sets `training`, which Dropout and others read, for this module and all inner modules. Returns itself."""
         for module in self.modules():
             if module.training != mode:
                 _plugrad._note_training(id(module))
@@ -215,7 +217,7 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the gradients of all parameters; without set_to_none it fills them with 0."""
+        """Removes the gradients of all parameters; without set_to_none, sets them to zeros."""
         for tensor in self.parameters():
             if set_to_none:
                 tensor.zero_grad()
@@ -223,8 +225,8 @@ class Module:
                 tensor.grad = _plugrad.zeros_like(tensor.grad)
 
     def to(self, *where: Any) -> Self:
-        """Moves the tensors to a device, or converts the floating tensors to a dtype, or both. The leaves stay the same
-        objects, and optimisers keep their handles. Returns itself. Raises ValueError for a dtype that is not floating."""
+        """Moves the tensors to a device, or converts the floating tensors to a dtype, or both. The tensors remain the same
+        objects, so optimisers need no change. Returns itself. Raises ValueError for a dtype that is not floating."""
         for given in where:
             if isinstance(given, Device) or not _is_dtype(given):
                 self._each_leaf(lambda tensor: tensor.move_to_(given))
@@ -266,7 +268,7 @@ class Module:
     def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> LoadResult:
         """Copies values into the parameters and buffers of the same names; dtypes and devices may differ.
 
-        Raises ValueError, and changes nothing, where shapes differ, and, if strict, where a name is missing or unexpected.
+        Raises ValueError, and changes nothing, for different shapes, and, if strict, for missing or unexpected names.
         """
         own = self._state()
         result = LoadResult(sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()))
@@ -283,19 +285,19 @@ class Module:
         return result
 
     def get_parameter(self, name: str) -> Tensor:
-        """Returns the parameter of this name, as named_parameters has it. Raises KeyError."""
+        """Returns the parameter with this name in named_parameters. Raises KeyError for an unknown name."""
         return dict(self.named_parameters(remove_duplicate=False))[name]
 
     def get_submodule(self, name: str) -> "Module":
-        """Returns the module of this name, as named_modules has it. Raises KeyError."""
+        """Returns the module with this name in named_modules. Raises KeyError for an unknown name."""
         return dict(self.named_modules(remove_duplicate=False))[name]
 
     def extra_repr(self) -> str:
-        """Returns repr()'s text before the inner modules."""
+        """Returns the part of repr() before the inner modules."""
         return ""
 
     def _lines(self) -> Iterator[str]:
-        """Yields repr()'s text for each inner module."""
+        """Yields the part of repr() for each inner module."""
         for name, value in self._members():
             if isinstance(value, Module):
                 yield f"({name}): {value!r}"
@@ -319,7 +321,7 @@ def _is_dtype(given: Any) -> bool:
 
 
 class Tensors(list[Tensor]):
-    """A list of tensors and an iterator of itself: next(model.parameters()) is the first tensor."""
+    """A list of tensors that is also an iterator: next(model.parameters()) returns the first tensor."""
 
     def __next__(self) -> Tensor:
         if not hasattr(self, "_rest"):
@@ -336,7 +338,7 @@ def _once(named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
 
 
 class OfOne(Module):
-    """A module from tensor to tensor, as the types of its calls say."""
+    """A module whose calls take a tensor and return a tensor, for type checkers."""
 
     if TYPE_CHECKING:
         def __call__(self, x: Tensor) -> Tensor: ...

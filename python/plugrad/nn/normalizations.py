@@ -1,5 +1,5 @@
-"""Normalisation as modules. Weights start at 1 and biases at 0. With affine=False, or elementwise_affine=False, there are
-none."""
+"""Normalisation as modules. Weights start at 1 and biases at 0. With affine=False or elementwise_affine=False a module has
+neither weight nor bias."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNo
 
 
 class _Scaled(OfOne):
-    """A module with a weight, 1 at the start, and a bias, 0 at the start."""
+    """A module with a weight, which starts at 1, and a bias, which starts at 0."""
 
     weight: Tensor | None
     bias: Tensor | None = None
@@ -33,7 +33,8 @@ def _filled(shape: Sequence[int], value: float, dtype: Any, device: Any) -> Tens
 
 
 class LayerNorm(_Scaled):
-    """Subtracts the mean of the last axes, of extents normalized_shape, and divides by their deviation."""
+    """Subtracts the mean over the last axes, which have the extents normalized_shape, divides by sqrt(variance + eps),
+    multiplies by weight and adds bias."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device: Any = None, dtype: Any = None) -> None:
@@ -51,7 +52,8 @@ class LayerNorm(_Scaled):
 
 
 class RMSNorm(_Scaled):
-    """Divides by the square root of the mean of squares over the last axes."""
+    """Divides by sqrt(m + eps), where m is the mean of squares over the last axes, which have the extents normalized_shape,
+    and multiplies by weight."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
@@ -67,7 +69,8 @@ class RMSNorm(_Scaled):
 
 
 class GroupNorm(_Scaled):
-    """Normalises groups of the channels of x (n, c, ..), then times weight (c) plus bias (c)."""
+    """Normalises groups of the channels of x (n, c, ..), multiplies by weight (c) and adds bias (c). Raises ValueError if
+    num_groups does not divide num_channels."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
                  dtype: Any = None) -> None:
@@ -109,7 +112,7 @@ class _Statistics(_Scaled):
             self.running_mean = self.running_var = self.num_batches_tracked = None
 
     def _next_momentum(self) -> float:
-        """Counts a batch. Returns the fraction for moving the running statistics towards the batch's."""
+        """Counts a batch. Returns the fraction by which the running statistics move towards those of the batch."""
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
         with no_grad():
@@ -127,9 +130,9 @@ class _Statistics(_Scaled):
 
 
 class BatchNorm1d(_Statistics):
-    """Normalises each channel of x (n, c) or (n, c, l) by the batch's statistics while training, and else by the running
-    statistics. Each batch moves the running statistics by the fraction momentum; None makes them the means over all
-    batches."""
+    """Normalises each channel of x (n, c) or (n, c, l): in training by the statistics of the batch, and otherwise by the
+    running statistics. A batch moves the running statistics towards its own statistics by the fraction momentum; with
+    momentum=None they are the means over all batches."""
 
     _ranks: tuple[int, ...] = 2, 3
 
@@ -152,7 +155,7 @@ class BatchNorm3d(BatchNorm1d):
 
 
 class InstanceNorm1d(_Statistics):
-    """Normalises each channel of each x[n] of x (n, c, l), or of x (c, l)."""
+    """Normalises each channel of x (c, l), or of each element of a batch x (n, c, l)."""
 
     _ranks: tuple[int, ...] = 2, 3
 

@@ -1,4 +1,4 @@
-"""torch.nn.parallel, as far as plugrad has it: a single process with a single device."""
+"""The part of torch.nn.parallel for a single process with a single device."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel(Module):
-    """Calls a module. Its parameters have PyTorch's names, with "module." in front.
+    """Calls a module. The names of its parameters begin with "module.", as in PyTorch.
 
     Raises NotImplementedError for several devices.
     """

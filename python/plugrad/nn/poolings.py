@@ -1,4 +1,4 @@
-"""Pooling as modules, over the last 1 to 3 dims. The functions of the same names document the results."""
+"""Pooling as modules, over the last 1 to 3 dims. plugrad.max_pool2d and so on document the results."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -126,19 +126,19 @@ class LPPool3d(_LPPool):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Zeros with x's elements at the indices of a max pooling."""
+    """A tensor of zeros with the elements of x at the indices that a max pooling returned."""
 
     _function = staticmethod(_plugrad.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Zeros with x's elements at the indices of a max pooling."""
+    """A tensor of zeros with the elements of x at the indices that a max pooling returned."""
 
     _function = staticmethod(_plugrad.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Zeros with x's elements at the indices of a max pooling."""
+    """A tensor of zeros with the elements of x at the indices that a max pooling returned."""
 
     _function = staticmethod(_plugrad.max_unpool3d)
 

@@ -14,8 +14,8 @@ _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 
 class _Recurrent(Module):
     """x (l, n, in), or (n, l, in) with batch_first, or (l, in) without a batch. Weights and biases of layer 0 are
-    weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0, with "_reverse" behind for the direction from the end, and start
-    uniform in +-1/sqrt(hidden_size). Raises ValueError for sizes below 1 and unfit shapes."""
+    weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0; the names for the reverse direction end in "_reverse". They start
+    uniform in +-1/sqrt(hidden_size). Raises ValueError for sizes below 1 and for shapes that do not fit."""
 
     _kind: str
 
@@ -41,7 +41,8 @@ class _Recurrent(Module):
                                    self.bidirectional)
 
     def forward(self, x: Tensor, hx: Any = None) -> Any:
-        """Returns (output, h): the results of the last layer at each step, and the last states (layers d, n, hidden)."""
+        """Returns (output, h): the results of the last layer at each step, and the last states (layers * directions, n,
+        hidden). hx: the first states, or None for 0."""
         output, h, _ = self._run(x, hx, None)
         return output, h
 
@@ -94,14 +95,14 @@ class LSTM(_Recurrent):
     _kind = "lstm"
 
     def forward(self, x: Tensor, hx: Any = None) -> Any:
-        """Returns (output, (h, c)). hx: the first states (h, c), or None for 0."""
+        """Returns (output, (h, c)), with the last states h and c. hx: the first states (h, c), or None for 0."""
         h, c = hx or (None, None)
         output, h, c = self._run(x, h, c)
         return output, (h, c)
 
 
 class _Cell(Module):
-    """A step: x (n, in), or (in), and a state (n, hidden), or (hidden)."""
+    """A single step, from x (n, in) or (in) and a state (n, hidden) or (hidden) to the next state."""
 
     _kind: str
 
@@ -149,6 +150,6 @@ class LSTMCell(_Cell):
     _kind = "lstm"
 
     def forward(self, x: Tensor, hx: Any = None) -> Any:
-        """Returns (h, c). hx: the state (h, c), or None for 0."""
+        """Returns the next state (h, c). hx: the state (h, c), or None for 0."""
         h, c = hx or (None, None)
         return self._step(x, h, c)

@@ -1,4 +1,4 @@
-"""L-BFGS. A step calls a closure several times."""
+"""The optimiser L-BFGS. A step calls a closure several times."""
 
 import math
 from collections import deque
@@ -13,15 +13,18 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """The quasi-Newton method of Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4, by PyTorch's names.
+    """The quasi-Newton method of Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4, with PyTorch's names.
 
-    params: tensors, all in a single group, of the same dtype, on the same device. A step makes at most max_iter moves, and
-    computes loss and gradient at most max_eval times, by default 1.25 max_iter. It ends early where the largest element of
-    the gradient is at most tolerance_grad, or neither the loss nor a parameter changes by more than tolerance_change.
+    params: tensors, all in a single group, of the same dtype, on the same device. A step makes at most max_iter moves. After
+    its first move it begins no move once loss and gradient have been evaluated max_eval times, by default 1.25 max_iter; the
+    line search of the last move may exceed max_eval. A step ends early where the largest element of the gradient is at most
+    tolerance_grad, where the loss changes by less than tolerance_change, where no parameter changes by more than
+    tolerance_change, or where the loss falls along the direction by less than tolerance_change per unit of length.
     history_size: the number of moves in the estimate of the second derivatives. line_search_fn: None moves by lr;
-    "strong_wolfe" searches for a length by the strong Wolfe conditions (algorithms 3.5 and 3.6), from lr.
+    "strong_wolfe" searches for a length that satisfies the strong Wolfe conditions (algorithms 3.5 and 3.6), and begins with
+    lr.
 
-    Raises ValueError for several groups and for senseless numbers.
+    Raises ValueError for groups of parameters, for numbers that are not positive, and for an unknown line_search_fn.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
@@ -43,18 +46,19 @@ class LBFGS(Optimizer):
         self._iterations = 0
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Raises ValueError for a second group: the method works on all parameters as a single vector."""
+        """Adds the group of the constructor. Raises ValueError for a second group, because the method treats all parameters
+        as a single vector."""
         if self.param_groups:
             raise ValueError("[LBFGS] all parameters are one group, which the constructor takes")
         super().add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns a checkpoint's data beside the parameters."""
+        """Returns the state of the optimiser for a checkpoint: options and earlier moves, without the parameters."""
         options = {name: value for name, value in self.param_groups[0].items() if name != "params"}
         return {"options": options, "moves": list(self._moves), "last": self._last, "iterations": self._iterations}
 
     def load_state_dict(self, state: dict[str, Any], steps: int | None = None) -> None:
-        """Restores the result of state_dict."""
+        """Restores a result of state_dict. steps has no effect."""
         self.param_groups[0].update(state["options"])
         self._moves = deque(state["moves"], maxlen=self.param_groups[0]["history_size"])
         self._last, self._iterations = state["last"], state["iterations"]
@@ -78,8 +82,8 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Makes up to max_iter moves. closure: drops the gradients, computes the loss, calls backward(), returns the loss.
-        Returns the first loss."""
+        """Makes up to max_iter moves. closure: clears the gradients, computes the loss, calls backward() and returns the
+        loss. Returns the first loss. Raises TypeError without a closure."""
         options, evaluations = self.param_groups[0], 0
         if closure is None:
             raise TypeError("[LBFGS] step needs a closure, which computes the loss and its gradient again")
@@ -119,7 +123,7 @@ class LBFGS(Optimizer):
         return result[0]
 
     def _direction(self, gradient: Tensor) -> Tensor:
-        """Minus the gradient times the estimate of the inverse second derivatives."""
+        """Returns minus the gradient times the estimate of the inverse second derivatives."""
         if self._last is not None:
             old, direction, length = self._last
             step, change = direction * length, gradient - old
@@ -140,8 +144,8 @@ class LBFGS(Optimizer):
 
 
 class _Search:
-    """Searches a direction for a length by the strong Wolfe conditions: the loss falls by at least 1e-4 of slope times
-    length, and the slope falls to at most 0.9 of its former size."""
+    """Searches along a direction for a length that satisfies the strong Wolfe conditions: the loss falls by at least 1e-4
+    times slope times length, and the size of the slope falls to at most 0.9 times its former size."""
 
     _DESCENT, _CURVATURE = 1e-4, 0.9
 
@@ -159,7 +163,7 @@ class _Search:
         return point[1] <= self._loss + self._DESCENT * point[0] * self._slope  # False for NaN
 
     def run(self, length: float) -> tuple[float, float, Tensor]:
-        """Returns the length, and loss and gradient there."""
+        """Returns the length, and the loss and gradient at this length."""
         before = (0.0, self._loss, self._gradient, self._slope)
         while True:
             point = self._at(length)
@@ -173,7 +177,7 @@ class _Search:
 
     def _between(self, low: tuple[float, float, Tensor, float],
                  high: tuple[float, float, Tensor, float]) -> tuple[float, float, Tensor]:
-        """low: the best point so far. A good length lies between it and high."""
+        """Searches between two points. low: the best point so far. A good length is between low and high."""
         while self._most > 0:
             first, last = sorted((low[0], high[0]))
             if (last - first) * float(self._direction.abs().max()) < self._tolerance:
@@ -192,8 +196,8 @@ class _Search:
 
 
 def _cubic(a: tuple[float, float, Tensor, float], b: tuple[float, float, Tensor, float], least: float, most: float) -> float:
-    """The minimiser of the cubic polynomial with the values and slopes of two points, limited; the middle if there is none
-    (Nocedal and Wright, equation 3.59)."""
+    """Returns the minimiser, limited to [least, most], of the cubic polynomial with the values and slopes of two points
+    (Nocedal and Wright, equation 3.59), or the middle of least and most if the polynomial has no minimum."""
     (x, f, _, g), (y, h, _, k) = sorted((a, b), key=lambda point: point[0])
     if not all(map(math.isfinite, (f, g, h, k))) or x == y:
         return 0.5 * (least + most)

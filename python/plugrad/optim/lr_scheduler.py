@@ -1,5 +1,5 @@
-"""Schedules of learning rates, by PyTorch's names and formulas. A schedule sets the rates when it is made, for epoch 0, and
-at each step() for the next epoch."""
+"""Schedules of learning rates, with PyTorch's names and formulas. The constructor of a schedule sets the rates for epoch 0,
+and each step() sets the rates for the next epoch."""
 
 from .._plugrad import (ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, ExponentialLR, LambdaLR, LinearLR,
                         LRScheduler, MultiStepLR, OneCycleLR, PolynomialLR, ReduceLROnPlateau, SequentialLR, StepLR)

@@ -1,4 +1,4 @@
-"""Writes docs/accuracy.md: the bounds of accuracy.bounds, and the worst places that a sweep finds on this machine.
+"""Writes docs/accuracy.md: the bounds of accuracy.bounds, and the largest errors that a sweep finds on this machine.
 
 python -m accuracy ROOT [DEVICE]   in python/tests
 """

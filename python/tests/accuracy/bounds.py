@@ -1,4 +1,4 @@
-"""How far a function may be from the exact result, in ulp: the value and the first derivative, f64 and f32."""
+"""The bounds of a function's error, in ulp: for the value and the first derivative, in f64 and f32."""
 BOUNDS = {
     "sqrt": (0.5, 2),
     "rsqrt": (2, 4),
@@ -66,7 +66,7 @@ BOUNDS = {
     "remainder": (0.5, 0),
     "fmod": (0, 0),
 }
-# Of functions of rows.
+# Bounds for functions of rows.
 ROW_BOUNDS = {
     "sum": (2, 0),
     "mean": (3, 1),

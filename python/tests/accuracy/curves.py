@@ -1,4 +1,4 @@
-"""Functions of one or two numbers: their values and derivatives in 50 digits, and the places that are hard to compute."""
+"""Functions of one or two numbers: their values and derivatives in 50 digits, and the points that are hard to compute."""
 import dataclasses
 import typing
 
@@ -12,17 +12,17 @@ LN2, LN10 = mp.log(2), mp.log(10)
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A function with a derivative for each of its numbers. Errors count in ulp of the result, but of no smaller number than
-    `least`: a difference that vanishes between its terms has the error of these terms."""
+    """A function, with a derivative for each of its numbers. The unit of errors is an ulp of the result, or of `least` if
+    `least` is larger: a small difference of large terms has the error of the terms."""
     name: str
     value: typing.Callable
     slopes: tuple
-    hard: tuple = ()  # Zeros, poles, kinks: points close by are tried.
-    low: float = float("-inf")  # The domain, with both ends.
+    hard: tuple = ()  # Zeros, poles and kinks: the sweep takes points close to them.
+    low: float = float("-inf")  # The domain includes both ends.
     high: float = float("inf")
-    least: tuple = (0, 0)  # Of the value and the derivative. "tiny": instead of a subnormal number 0 is right.
+    least: tuple = (0, 0)  # For the value and the derivative. "tiny": 0 is correct in place of a subnormal number.
     options: tuple = ()
-    inside: typing.Callable = lambda *_: True  # Which pairs of numbers are in the domain.
+    inside: typing.Callable = lambda *_: True  # Returns whether a pair of numbers is in the domain.
 
     @property
     def label(self):
@@ -95,7 +95,7 @@ CURVES = [
           least=(1, 0)),
     Curve("deg2rad", lambda x: x * mp.pi / 180, (lambda x: mp.pi / 180,)),
     Curve("rad2deg", lambda x: x * 180 / mp.pi, (lambda x: 180 / mp.pi,)),
-    # Of two numbers.
+    # Functions of two numbers.
     Curve("div", lambda a, b: a / b, (lambda a, b: 1 / b, lambda a, b: -a / b / b), least=(0, "tiny")),
     Curve("pow", r.power, (lambda a, b: b * r.power(a, b - 1), lambda a, b: r.power(a, b) * mp.log(a)),
           inside=lambda a, b: a > 0 and abs(b - 1) * abs(mp.log(a)) < 88),  # a^(b - 1) is a number

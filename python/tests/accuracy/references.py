@@ -1,11 +1,11 @@
-"""Functions in 50 digits, with their derivatives, where mpmath has none that holds over the whole range of f64."""
+"""Functions and derivatives in 50 digits that mpmath lacks, or does not compute over the whole range of f64."""
 import mpmath as mp
 from mpmath import mpf
 
 DIGITS = 50
 mp.mp.dps = DIGITS
 INF, ZERO, ONE = mp.inf, mpf(0), mpf(1)
-# Beyond these exponents e^x is neither a number of f64 nor worth computing.
+# Beyond these exponents e^x is outside the range of f64, and takes long to compute.
 LARGE = 10000
 # G. Klambauer et al., "Self-normalizing neural networks", 2017.
 SELU_ALPHA, SELU_SCALE = mpf("1.6732632423543772848170429916717"), mpf("1.0507009873554804934193349852946")
@@ -33,7 +33,7 @@ def tanh(x):
 
 
 def tanhshrink(x):
-    """Near 0 by the first terms of its series: the difference would lose more digits than there are."""
+    """Uses the first terms of the series near 0, where the difference would lose all digits."""
     return x ** 3 / 3 - 2 * x ** 5 / 15 + 17 * x ** 7 / 315 if abs(x) < mpf("1e-8") else x - tanh(x)
 
 
@@ -79,7 +79,7 @@ def erfcx(x):
 
 
 def erfcx_slope(x):
-    """2 x erfcx(x) - 2 / sqrt(pi), where x is large by the series that is left."""
+    """2 x erfcx(x) - 2 / sqrt(pi). For large x the leading terms cancel, and the rest of the asymptotic series remains."""
     if x < 1000:
         return 2 * x * erfcx(x) - 2 / mp.sqrt(mp.pi)
     term, total = ONE, ONE
@@ -110,7 +110,7 @@ def hazard(x):
 
 
 def ndtri(p):
-    """By Newton's method on log_ndtr, whose slope never vanishes in the lower half."""
+    """Newton's method on log_ndtr, whose slope does not vanish in the lower half."""
     if p > 0.5:
         return -ndtri(1 - p)
     if p == 0.5:
@@ -126,7 +126,7 @@ def ndtri(p):
 
 
 def erfinv(x):
-    """Through ndtri where erfc is small, as 1 - |x| is exact."""
+    """Uses ndtri from |x| = 0.5 on, where 1 - |x| is exact."""
     if abs(x) < 0.5:
         y = x * mp.sqrt(mp.pi) / 2
         for _ in range(60):
@@ -161,7 +161,7 @@ def polygamma(n, x):
     if x <= 0:
         if x == mp.floor(x):
             return INF if n % 2 else -INF
-        # d^n/dx^n (pi cot(pi x)), which mpmath has as a sum of two zetas.
+        # The reflection adds the n-th derivative of pi cot(pi x); mpmath would compute it as a sum of two zetas.
         return (-1) ** n * (polygamma(n, 1 - x) + cotangent_slope(n, x))
     if x < 1000:
         return mp.psi(n, x)

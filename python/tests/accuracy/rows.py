@@ -1,4 +1,5 @@
-"""Functions of whole rows: their values in 50 digits, and rows that are hard to compute. mpmath differentiates them."""
+"""Functions of whole rows: their values in 50 digits, and rows that are hard to compute. Differences give the
+derivatives."""
 import dataclasses
 import typing
 
@@ -10,7 +11,7 @@ from mpmath import mpf
 from . import references as r
 from .sweep import NUMPY, Worst, error
 
-DIGITS = 120  # Of differences: with steps of 10^-40 of a number they keep 40 digits.
+DIGITS = 120  # Differences with steps of 10^-40 of a number keep 40 of these digits.
 STEP = mpf(10) ** -40
 
 
@@ -70,7 +71,7 @@ def length(x, p=2):
 
 
 def parts(x):
-    """The row as two operands: its first and its second half."""
+    """Splits the row into two operands, its first and its second half."""
     return x[:len(x) // 2], x[len(x) // 2:]
 
 
@@ -90,12 +91,12 @@ def normalised(x, centred, eps):
 
 
 def shift(x):
-    """The mean in units of the standard deviation: its rounding moves each element of a normalised row."""
+    """The mean in units of the standard deviation: the rounding of the mean changes each element of a normalised row."""
     return max(r.ONE, abs(mean(x)) / mp.sqrt(variance(x, 0) + mpf(1e-5)))
 
 
 def mean_of(loss):
-    """The mean of a loss of pairs."""
+    """Returns the mean of a loss over pairs of numbers."""
     return lambda x: [mean([loss(p, q) for p, q in zip(*parts(x))])]
 
 
@@ -113,11 +114,11 @@ def two(name, **options):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A function of a row. Errors count in ulp of the result, but of no smaller number than `least` of the row; those of
-    derivatives in ulp of the largest derivative of the row, or of least_slope."""
+    """A function of a row. The unit of errors is an ulp of the result, or of `least` of the row if `least` is larger. The
+    unit of errors of derivatives is an ulp of the largest derivative of the row, or of least_slope if it is larger."""
     name: str
     call: typing.Callable
-    value: typing.Callable  # The numbers of the row to the numbers of the result, in any shape.
+    value: typing.Callable  # Maps the numbers of the row to the numbers of the result, in any shape.
     kinds: tuple = ("ordinary", "far", "cancelling", "large", "small")
     least: typing.Callable = lambda _: 0
     least_slope: typing.Callable = lambda _: 0
@@ -171,7 +172,7 @@ ROWS = [
 
 
 def rows_of(row, dtype):
-    """The rows to try: arrays of the dtype."""
+    """Returns the rows of the sweep: arrays of the dtype."""
     draw = np.random.default_rng(3)
     far, large, wide = {"f64": (1e6, 1e150, 700), "f32": (1e3, 1e17, 85)}[dtype]
     makers = {
@@ -206,7 +207,8 @@ def slopes(row, x, weights):
 
 
 def compared(row, dtype):
-    """The worst place of the value, and the worst one of the derivatives. A place is a kind of row and its length."""
+    """Returns the largest error of the value and the largest error of the derivatives, each with its place: a kind of row
+    and a length."""
     found = [Worst(0.0, None, None, None)] * 2
     for kind, numbers in rows_of(row, dtype):
         x = [mpf(float(each)) for each in numbers]

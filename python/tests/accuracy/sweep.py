@@ -1,4 +1,4 @@
-"""How far a function is from its reference, in ulp, over the whole range of a dtype."""
+"""The error of a function against its reference, in ulp, over the whole range of a dtype."""
 import collections
 import math
 
@@ -13,7 +13,7 @@ Worst = collections.namedtuple("Worst", "error place got exact")
 
 
 def points(curve, dtype):
-    """Sorted numbers of the dtype: across all exponents, between -40 and 40, and ever closer to the hard places."""
+    """Returns sorted numbers of the dtype: across all exponents, between -40 and 40, and ever closer to the hard points."""
     digits, least, most = FORMATS[dtype]
     draw = np.random.default_rng(1)
     exponents = np.linspace(least - digits + 1, most, 250).astype(int)
@@ -32,7 +32,7 @@ def within(numbers, curve, dtype):
 
 
 def pairs(curve, dtype):
-    """Pairs of numbers across the exponents, of few digits, and close to 1."""
+    """Returns pairs of numbers: across the exponents, with few digits, and close to 1."""
     digits, least, most = FORMATS[dtype]
     draw = np.random.default_rng(2)
     sizes = [math.ldexp(1 + draw.random(), int(each)) for each in np.linspace(least - 2, most, 24)]
@@ -43,12 +43,13 @@ def pairs(curve, dtype):
 
 
 def places(curve, dtype):
-    """The operands, an array for each."""
+    """Returns an array for each operand."""
     return (points(curve, dtype),) if len(curve.slopes) == 1 else pairs(curve, dtype)
 
 
 def unit(exact, least, dtype):
-    """One ulp of the exact number, or of the least number that counts; a subnormal number that may vanish counts as one."""
+    """Returns an ulp of the exact number, or of `least` if it is larger. least="tiny": for a subnormal number, the smallest
+    normal number."""
     digits, lowest, most = FORMATS[dtype]
     if least == "tiny" and abs(exact) < mp.ldexp(1, lowest):
         return mp.ldexp(1, lowest)
@@ -58,7 +59,7 @@ def unit(exact, least, dtype):
 
 
 def error(got, exact, least, dtype):
-    """In ulp. Infinite numbers count as the power of 2 after the largest number."""
+    """Returns the error in ulp. An infinite number counts as the power of 2 after the largest number."""
     if mp.isnan(exact) or math.isnan(got):
         return 0.0 if mp.isnan(exact) and math.isnan(got) else math.inf
     beyond = mp.ldexp(1, FORMATS[dtype][2] + 1)
@@ -71,7 +72,7 @@ def function(name):
 
 
 def computed(curve, operands, dtype):
-    """The value and the derivatives for each operand."""
+    """Returns the value, and the derivative for each operand."""
     leaves = [plugrad.tensor(each, dtype=dtype, requires_grad=True) for each in operands]
     options = dict(curve.options)
     orders = [options.pop("n")] if "n" in options else []
@@ -81,7 +82,7 @@ def computed(curve, operands, dtype):
 
 
 def reference(formula, place):
-    """The exact result; None at a pole."""
+    """Returns the exact result, or None at a pole."""
     try:
         return mpf(formula(*(mpf(float(x)) for x in place)))
     except (ZeroDivisionError, ValueError):
@@ -89,7 +90,7 @@ def reference(formula, place):
 
 
 def compared(curve, dtype):
-    """The worst place of the value, and that of the derivatives."""
+    """Returns the largest error of the value and the largest error of the derivatives, each with its place."""
     operands = places(curve, dtype)
     results = computed(curve, operands, dtype)
     value, *slopes = (worst(formula, operands, result, least, dtype) for formula, result, least in zip(

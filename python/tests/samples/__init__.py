@@ -9,7 +9,7 @@ TOPICS = (elementwise, integers, reductions, order, arrangement, indexing, rearr
           activations, arithmetic, margins, moments, quantiles, sets, grids, layers, special, further,
           spatial, resampling)
 ROWS = [row for topic in TOPICS for row in topic.ROWS]
-# Ops without a row, and where they are tested instead.
+# Ops without a row, with the reason or the place of their tests.
 PHILOX = "random numbers: tests/core/random_test.cpp compares them with Philox"
 SAMPLING = "random numbers: tests/core/sampling_test.cpp"
 WITHOUT = {

@@ -9,7 +9,7 @@ SCALE, ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916
 
 
 def exponential(x, alpha=1.0, width=1.0):
-    """x, but alpha (e^(x / width) - 1) where it is negative."""
+    """x where x >= 0, and alpha (e^(x / width) - 1) where x is negative."""
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / width))
 
 

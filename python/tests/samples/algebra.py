@@ -1,4 +1,4 @@
-"""Products over axes that operands share, and distances."""
+"""Products over shared axes of operands, and distances."""
 import math
 
 from . import peers
@@ -24,7 +24,7 @@ def vectors(case):
 
 
 def two(left, right):
-    """Operands whose extents are letters."""
+    """Draws two operands. A letter stands for an extent."""
     def draw(case):
         extents = {letter: case.extent() for letter in left + right}
         return Call(*(case.tensor([extents[letter] for letter in each], special=TAME) for each in (left, right)))
@@ -32,7 +32,7 @@ def two(left, right):
 
 
 def plus(left, right, out):
-    """x that broadcasts to the product, and two operands; sometimes beta and alpha."""
+    """Draws x, which broadcasts to the product, and two operands; sometimes also beta and alpha."""
     def draw(case):
         extents = {letter: case.extent(1) for letter in left + right}
         x = case.tensor(case.beside(tuple(extents[letter] for letter in out)), special=TAME)

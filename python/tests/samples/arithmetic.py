@@ -1,4 +1,4 @@
-"""Further arithmetic of one tensor or two, signs, and what becomes of infinities and NaN."""
+"""Further arithmetic of one or two tensors, signs, and the results for infinities and NaN."""
 from . import peers
 from .case import ALL, FLOATS, INTEGERS, LARGEST, NUMBERS, Call, Operand, np
 from .elementwise import drawn_with, pair
@@ -6,12 +6,13 @@ from .sample import Sample, one
 
 
 def floating(name):
-    """NumPy's function of two arrays, computed in float64."""
+    """Returns NumPy's function of two arrays, computed in float64."""
     return lambda a, b: getattr(np, name)(np.asarray(a, "float64"), np.asarray(b, "float64"))
 
 
 def two(number=False, first=False, low=None, **how):
-    """Two operands; the second, or with first also the first one, may be a number. low: of the second for gradients."""
+    """Draws two operands. The second operand may be a number; with `first` the first operand may be, too. low: the lower
+    limit of the second operand for gradients."""
     def draw(case):
         a, b = pair(case, dtypes=ALL, **how)
         if low is not None and case.aim != "values":
@@ -24,7 +25,7 @@ def two(number=False, first=False, low=None, **how):
 
 
 def largest_finite(*args):
-    """For each element, the largest finite magnitude among the operands'."""
+    """Returns the largest finite magnitude among the operands for each element."""
     sizes = [np.abs(np.asarray(each, "float64")) for each in args]
     return np.max(np.stack(np.broadcast_arrays(*(np.where(np.isfinite(each), each, 0) for each in sizes))), axis=0)
 
@@ -104,10 +105,10 @@ def value_rows():
                scale=lambda a, b, weight: (np.abs(a) + np.abs(b)) * (1 + np.abs(weight)))]
 
 
-# --- Of two tensors as a whole.
+# --- Functions of two whole tensors.
 
 def twins(case, reshaped=True):
-    """Two tensors of the same elements, or nearly so; sometimes with another axis."""
+    """Draws two tensors with the same or nearly the same elements; sometimes with different ranks."""
     shape = case.shape()
     a = case.tensor(shape, special=case.chance(0.3))
     values = np.array(a.array)
@@ -125,7 +126,7 @@ def near_twins(case):
 
 
 def answer(name):
-    """The answer as a tensor of one bool."""
+    """Returns the answer as a tensor of one bool."""
     return lambda plugrad, *args, **named: plugrad.Tensor(np.array(getattr(plugrad, name)(*args, **named)))
 
 

@@ -9,7 +9,7 @@ def shaped(case, shape=None, low=0, least=0, high=4):
 
 
 def extents_of(case, count):
-    """A shape of so many elements; one extent may be -1."""
+    """Draws a shape with this number of elements; one extent may be -1."""
     if count == 0:
         return (0, case.integer(0, 3))
     shape, rest = [], count
@@ -284,7 +284,7 @@ def classes(case):
 
 
 def gathers(case):
-    """An operand, an axis, an index, whose extents are at most those of the operand."""
+    """Draws an operand, an axis, and an index. The extents of the index are at most those of the operand."""
     shape = case.shape(low=1, least=1)
     axis = case.axis(len(shape))
     index = [case.integer(0 if case.aim == "values" and case.chance(0.1) else 1, extent) for extent in shape]
@@ -293,7 +293,7 @@ def gathers(case):
 
 
 def corner(x, index, dim):
-    """The part of x that index can reach."""
+    """Returns the part of x that an index of this shape selects from."""
     return x[tuple(slice(None) if axis == dim % x.ndim else slice(extent) for axis, extent in enumerate(index.shape))]
 
 

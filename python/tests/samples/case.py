@@ -1,14 +1,14 @@
-"""Random arguments for ops, and the values that are expected from them.
+"""Random arguments for ops.
 
-An Operand is an array of NumPy and knows how to make the tensor with the same elements and the same layout. A Case draws
-operands, axes and numbers from a seed. Floating operands are arrays of float64 that hold numbers of their dtype exactly, so
-that what NumPy computes from them is more exact than the tensor's result.
+An Operand is an array of NumPy; it can make a tensor with the same elements and the same layout. A Case draws operands, axes
+and numbers from a seed. Floating operands are arrays of float64 that hold numbers of their dtype exactly, so NumPy's results
+from them are more exact than the tensor's results.
 """
 import zlib
 
 try:
     import numpy as np
-except ImportError:  # docs/generate_ops.py reads the rows and draws nothing
+except ImportError:  # docs/generate_ops.py reads the rows without NumPy
     np = None
 
 FLOATS = ("f64", "f32", "f16", "bf16")
@@ -20,7 +20,7 @@ NUMPY_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 LARGEST = {"f64": 1.7976931348623157e308, "f32": (2 - 2.0**-23) * 2.0**127, "f16": 65504.0, "bf16": (2 - 2.0**-7) * 2.0**127}
 SMALLEST = {"f64": 2.0**-1074, "f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133}
-APART = 0.02  # the least distance of elements, and from kinks, where gradients are compared with differences
+APART = 0.02  # for differences: the least distance between elements, and of elements from kinks
 
 
 def epsilon(dtype):
@@ -28,7 +28,7 @@ def epsilon(dtype):
 
 
 def rounded(values, dtype):
-    """The nearest numbers of a floating dtype, as float64."""
+    """Returns the nearest numbers of a floating dtype, as float64."""
     with np.errstate(all="ignore"):
         if dtype != "bf16":
             return np.asarray(values, NUMPY_NAMES[dtype]).astype("float64")
@@ -39,7 +39,8 @@ def rounded(values, dtype):
 
 
 def promoted(dtypes):
-    """The array API's promotion of dtypes; of an integer and a floating dtype the latter; of two halves f32."""
+    """Promotes dtypes as the array API does. An integer and a floating dtype give the floating dtype; f16 and bf16 give
+    f32."""
     floating = sorted({each for each in dtypes if each in FLOATS}, key=FLOATS.index)
     if floating:
         return "f32" if floating == ["f16", "bf16"] else floating[0]
@@ -58,7 +59,7 @@ class Operand:
             self.array = VIEWS[name][0](self.array, *how)
 
     def leaf(self, plugrad, device):
-        """A dense tensor with the elements of base."""
+        """Returns a dense tensor with the elements of base."""
         if self.dtype == "bf16":
             return plugrad.Tensor(self.base.astype("float32"), device=device).cast("bf16")
         return plugrad.Tensor(self.base.astype(NUMPY_NAMES[self.dtype]), device=device)
@@ -81,7 +82,7 @@ def _slice_key(rank, axis, step, start):
     return (slice(None),) * axis + (slice(start, None, step),) + (slice(None),) * (rank - axis - 1)
 
 
-VIEWS = {  # for arrays, and for tensors
+VIEWS = {  # (view of an array, view of a tensor)
     "permute": (lambda x, axes: x.transpose(axes), lambda x, axes: x.permute(axes)),
     "step": (lambda x, axis, step, start: x[_slice_key(x.ndim, axis, step, start)],
              lambda x, axis, step, start: x[_slice_key(x.ndim, axis, step, start)]),
@@ -89,8 +90,8 @@ VIEWS = {  # for arrays, and for tensors
 
 
 class Case:
-    """Draws the arguments of one call. aim is "values"; "gradient": f64, no two elements and no kink close to each other;
-    or "kinks": f64, small whole numbers, so that many elements are equal."""
+    """Draws the arguments of one call. aim: "values"; "gradient": f64, with distances between elements, and between elements
+    and kinks; or "kinks": f64, with small whole numbers, so that many elements are equal."""
 
     def __init__(self, name, number, dtype, aim="values", seed=0):
         self.dtype, self.aim = dtype, aim
@@ -101,7 +102,7 @@ class Case:
     # --- Numbers and shapes.
 
     def integer(self, low, high):
-        """From low to high, both included."""
+        """Draws from low to high, including both."""
         return int(self.random.integers(low, high, endpoint=True))
 
     def choice(self, values):
@@ -117,12 +118,12 @@ class Case:
         return self.integer(max(least, 1), max(most, least))
 
     def shape(self, low=0, high=4, least=0):
-        """low and high limit the rank, least limits the extents."""
+        """Draws a shape. low and high limit the rank; least is the smallest extent."""
         most = high if self.aim == "values" else min(high, max(low, 3))
         return tuple(self.extent(least) for _ in range(self.integer(low, most)))
 
     def beside(self, shape):
-        """A shape that broadcasts to `shape`."""
+        """Draws a shape that broadcasts to `shape`."""
         if self.chance(0.4):
             return shape
         return tuple(1 if self.chance(0.3) else extent for extent in shape[self.integer(0, len(shape)):])
@@ -131,16 +132,16 @@ class Case:
         return self.integer(-rank, rank - 1)
 
     def axes(self, rank, least=1):
-        """Different axes, some of them negative."""
+        """Draws different axes, some of them negative."""
         chosen = self.random.permutation(rank)[:self.integer(min(least, rank), rank)]
         return tuple(int(axis) - (rank if self.chance(0.3) else 0) for axis in chosen)
 
     # --- Operands.
 
     def tensor(self, shape, dtype=None, low=None, high=None, special=True, kinks=(), repeats=True, smooth=False, shift=0.0):
-        """low and high limit the elements, for integers high is excluded. repeats: some elements may be the same in
-        memory. smooth: the function has no kinks, so elements may be close to each other. shift moves the
-        elements, less than APART, where their distance from those of another operand has a kink."""
+        """Draws an operand. low and high limit the elements; for integers, high is excluded. repeats: some elements may
+        share memory. smooth: the function has no kinks, so elements may be close to each other. shift, less than APART, is
+        added to the elements for functions with a kink where elements of two operands are equal."""
         dtype = dtype or self.dtype
         base, views = self.layout(tuple(shape), repeats)
         if dtype in FLOATS:
@@ -152,7 +153,7 @@ class Case:
         return Operand(values, dtype, views)
 
     def layout(self, shape, repeats):
-        """The shape in memory, and the views that lead from there to `shape`."""
+        """Draws a shape in memory, and the views that make `shape` from it."""
         kind = "dense" if not shape or 0 in shape else self.choice(
             ["dense", "dense", "permuted", "stepped", "reversed", "expanded", "permuted and stepped"])
         base, views = shape, []
@@ -186,8 +187,8 @@ class Case:
 
     @staticmethod
     def specials(dtype, which):
-        """True: all; "finite": without infinities and NaN; "sums": without what overflows when it is added; "tame":
-        without both."""
+        """Returns special numbers. which: True for all; "finite": without infinities and NaN; "sums": without numbers whose
+        sums overflow; "tame": without both."""
         values = [0.0, -0.0, 1.0, -1.0, SMALLEST[dtype], -SMALLEST[dtype]]
         if which in (True, "sums"):
             values += [np.inf, -np.inf, np.nan]
@@ -196,7 +197,7 @@ class Case:
         return np.array(values)
 
     def apart(self, shape, low, high, kinks):
-        """Elements from a grid, each at most once in this case."""
+        """Draws elements from a grid, each element at most once in this case."""
         grid = [k for k in range(int(np.ceil(low / APART)), int(np.floor(high / APART))) if k not in self.used
                 and all(abs((k + 0.5) * APART - kink) >= APART for kink in kinks)]
         count = int(np.prod(shape))
@@ -217,7 +218,7 @@ class Case:
 
 
 class Call:
-    """Arguments, by place and by name."""
+    """Arguments, by position and by name."""
 
     def __init__(self, *args, **named):
         self.args, self.named = args, named
@@ -228,7 +229,7 @@ class Call:
         return found
 
     def mapped(self, function):
-        """The arguments with function(operand) in place of each operand, also inside lists and tuples."""
+        """Returns the arguments with function(operand) in place of each operand, including operands in lists and tuples."""
         def mapped(given):
             if isinstance(given, Operand):
                 return function(given)

@@ -1,4 +1,4 @@
-"""Functions of one element or of one element of each operand."""
+"""Functions of one element, or of one element of each operand."""
 import math
 
 from . import peers
@@ -7,7 +7,7 @@ from .sample import Sample, one
 
 
 def vectorised(function):
-    """A function of one number as a function of arrays of float64; NaN where it is not defined."""
+    """Makes a function of one number a function of arrays of float64; NaN outside its domain."""
     def guarded(x):
         try:
             return function(float(x))
@@ -17,7 +17,7 @@ def vectorised(function):
 
 
 def as_float(function):
-    """f32 for integers and bools."""
+    """Converts integers and bools to f32."""
     return lambda x: function(np.asarray(x, "float64"))
 
 
@@ -26,7 +26,7 @@ def sigmoid(x):
 
 
 def floating_rows():
-    """They take any dtype and give a floating one."""
+    """Ops that take any dtype and return a floating dtype."""
     functions = [
         ("sqrt", "sqrt", {"low": 0.25}), ("exp", "exp", {}), ("log", "log", {"low": 0.25}), ("tanh", "tanh", {}),
         ("sigmoid", sigmoid, {}), ("erf", vectorised(math.erf), {}), ("reciprocal", lambda x: 1 / x, {"low": 0.25}),
@@ -54,7 +54,7 @@ def rounding_rows():
 
 
 def number_rows():
-    """They keep the dtype."""
+    """Ops that keep the dtype."""
     return [
         Sample("neg", one(), "negative", dtypes=NUMBERS, ulps=0),
         Sample("abs", one(kinks=(0,)), "abs", dtypes=NUMBERS, ulps=0),
@@ -65,7 +65,7 @@ def number_rows():
 
 
 def pair(case, dtypes=None, **how):
-    """Two operands that broadcast; sometimes of two dtypes, or one of them is a number."""
+    """Draws two operands that broadcast; sometimes with two dtypes, or with a number in place of an operand."""
     shape, other = case.shape(), None
     left, right = (shape, case.beside(shape)) if case.chance() else (case.beside(shape), shape)
     if case.aim == "values" and case.chance(0.25):
@@ -86,7 +86,7 @@ def drawn(**how):
 
 
 def integer_like(function):
-    """Computes bools as whole numbers; the result is a bool again."""
+    """Computes with bools as whole numbers, and returns bools."""
     def computed(a, b):
         if np.asarray(a).dtype == bool and np.asarray(b).dtype == bool:
             return function(np.asarray(a, "int64"), np.asarray(b, "int64")).astype(bool)
@@ -157,7 +157,7 @@ def conversion(case):
 
 
 def converted(x, dtype):
-    """Saturating, NaN gives 0; integers wrap."""
+    """Floating numbers saturate, and NaN gives 0; integers wrap."""
     if x.dtype.kind == "f" and dtype in INTEGERS:
         limits = np.iinfo(np.dtype(NUMPY[dtype]))
         whole = np.trunc(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf))
@@ -174,7 +174,7 @@ NUMPY = {"i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "ui
 
 def copying_rows():
     return [
-        # PyTorch makes i64 of bools beside 0 and 1
+        # PyTorch converts bools with bounds 0 and 1 to i64
         Sample("where", choice, "where", dtypes=ALL, ulps=0, differs=("bool",)),
         Sample("cast", conversion, converted, None, dtypes=ALL, result="listed", ulps=1, gradient=False),
         Sample("clone", one(), "copy", dtypes=ALL, ulps=0),
@@ -193,7 +193,7 @@ def softplus(x, beta=1, threshold=20):
 
 
 def drawn_with(kinks=(), **choices):
-    """A tensor, and sometimes each named argument."""
+    """Draws a tensor, and sometimes each of the named arguments."""
     def draw(case):
         named = {name: case.choice(values) for name, values in choices.items() if case.chance()}
         return Call(case.tensor(case.shape(), kinks=kinks), **named)

@@ -54,7 +54,7 @@ def arithmetic_rows():
                result="floating", ulps=1)]
 
 
-# --- Of elements in places.
+# --- Functions of elements at positions.
 
 def running(y, points, dim):
     y = np.moveaxis(y.astype("float64"), dim, -1)
@@ -97,7 +97,7 @@ def place_rows():
 def weighted(case):
     shape = case.shape()
     x = case.tensor(shape, special="sums")
-    x = Operand(np.floor(x.base * 4) / 4, x.dtype, x.views)  # many lie between two parts
+    x = Operand(np.floor(x.base * 4) / 4, x.dtype, x.views)  # many elements are on edges
     named = {"weight": case.tensor(shape, special=False, low=0, high=2)} if case.chance() else {}
     low, high = case.choice([(-4.0, 4.0), (-2.0, 2.0), (0.0, 4.0)])
     return Call(x, case.choice([1, 2, 4, 8]), range=(low, high), **named)

@@ -7,7 +7,7 @@ from .sample import Sample
 
 
 def with_list(name):
-    """PyTorch's function of several tensors."""
+    """Makes PyTorch's function of a list take several tensors."""
     def called(tensors, **named):
         import torch
         return getattr(torch, name)(*tensors, **named)
@@ -60,7 +60,7 @@ def together(case):
 
 
 def strided(case):
-    """A dense operand, extents, strides, and the first element, within the operand."""
+    """Draws a dense operand, and extents, strides and a first element within the operand."""
     x = case.tensor(case.shape(least=1), repeats=False)
     x = Operand(np.array(x.array), x.dtype)
     left, size, stride = x.array.size - 1, [], []

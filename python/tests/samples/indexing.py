@@ -6,7 +6,7 @@ from .sample import Sample
 
 
 def positions(case, shape, extent):
-    """An index; its elements count from the end now and then."""
+    """Draws an index; some indices are negative."""
     shape = (0, *shape[1:]) if extent == 0 and shape else shape
     return case.tensor(shape, dtype="i64", low=-extent if case.chance(0.3) else 0, high=max(extent, 1))
 
@@ -56,7 +56,7 @@ def along_axis(x, index, dim):
 
 
 def permuted(case, count, extent, wraps=True):
-    """Different positions below extent; those that wrap count from the end now and then."""
+    """Draws different positions below extent. With `wraps` some of them are negative."""
     values = case.random.permutation(extent)[:count]
     return Operand(values - extent * (wraps & (case.random.random(len(values)) < 0.3)), "i64")
 
@@ -110,7 +110,7 @@ def copied(x, dim, index, source):
 
 
 def writes(case):
-    """An operand, an axis, an index, and elements to write, which may be more."""
+    """Draws an operand, an axis, an index, and elements to write, possibly more elements than indices."""
     call = gathers(case)
     index = call.args[2].array
     return Call(*call.args, case.tensor(tuple(n + case.integer(0, 1) for n in index.shape)))
@@ -123,7 +123,7 @@ def places(x, dim, index):
 
 
 def scattered(x, dim, index, src):
-    """NumPy keeps the last element for each place, in the order of all; along the axis that is the order of the axis."""
+    """Writes in the order of the axis, because the last element for each place remains."""
     out = x.copy()
     moved = [np.moveaxis(each, dim, 0) for each in (*places(x, dim, index), src[tuple(map(slice, index.shape))])]
     for row in range(moved[0].shape[0]):
@@ -280,11 +280,11 @@ def list_rows():
     first = {"dtypes": ALL, "ulps": 0, "result": "first"}
     sums = {"dtypes": NUMBERS, "ulps": 16, "result": "first", "scale": "whole"}
     return [
-        Sample("take", taken, lambda x, index, dim=None: np.take(x, index, dim), None, **first),  # PyTorch's has no axis
+        Sample("take", taken, lambda x, index, dim=None: np.take(x, index, dim), None, **first),  # PyTorch has no axis here
         Sample("take_along_dim", taken_along, along_axis, counted_from_start("take_along_dim", 1, 2), **first),
         Sample("take_along_axis", taken_along, along_axis, counted_from_start("take_along_dim", 1, 2), **first),
         Sample("put", puts, put, **first),
-        Sample("put_along_axis", writes_along, scattered_along, None, **first),  # PyTorch has none
+        Sample("put_along_axis", writes_along, scattered_along, None, **first),  # PyTorch has no such function
         Sample("index_select", lists(source=False), lambda x, dim, index: np.take(x, index, dim),
                counted_from_start("index_select", 2, 1), **first),
         Sample("index_add", lists(), added, counted_from_start("index_add", 2, 1), **sums),
@@ -313,7 +313,7 @@ def scatter_rows():
           for reduce in JOIN),
         *(Sample("index_reduce", slice_reductions(reduce), slices_reduced, counted_from_start("index_reduce", 2, 1),
                  dtypes=NUMBERS, ulps=0 if reduce in ("amax", "amin") else 32, result="first", scale="whole", variant=reduce,
-                 differs=("f16", "bf16"))  # PyTorch 2.15 fails in an assertion of its own for slices of one element
+                 differs=("f16", "bf16"))  # PyTorch 2.15 fails in an assertion for slices of one element
           for reduce in JOIN if reduce != "sum")]
 
 

@@ -5,7 +5,7 @@ from .sample import Sample
 
 
 def trigonometric_rows():
-    # (op, NumPy's function, what the operands of gradients keep to)
+    # (op, NumPy's function, limits of the operands for gradients)
     functions = [("sin", "sin", {}), ("cos", "cos", {}), ("tan", "tan", {"low": -1, "high": 1}),
                  ("asin", "arcsin", {"low": -0.9, "high": 0.9}), ("acos", "arccos", {"low": -0.9, "high": 0.9}),
                  ("atan", "arctan", {}), ("sinh", "sinh", {}), ("cosh", "cosh", {}), ("asinh", "arcsinh", {}),

@@ -1,4 +1,4 @@
-"""Normalisation of single channels and across channels, and sums of rows that lists of indices name."""
+"""Normalisation of single channels and across channels, and sums of rows selected by lists of indices."""
 from .case import Call, Operand, np
 from .networks import affine, optional, over_root
 from .sample import Sample
@@ -56,7 +56,7 @@ def normalisation_rows():
 # --- Bags of rows.
 
 def lists(case, rows):
-    """Indices (b, n); or indices (n) and the places where bags begin, perhaps with the end."""
+    """Draws indices (b, n), or indices (n) and the offsets of bags, sometimes including the end."""
     if case.chance():
         return case.tensor((case.extent(1), case.extent(1)), dtype="i64", low=0, high=rows), {}
     indices = case.tensor((case.extent(1),), dtype="i64", low=0, high=rows)

@@ -17,7 +17,7 @@ def reduced(losses, reduction, count=None):
 
 
 def pairs(low=None, high=None, **choices):
-    """Two operands of one shape, without equal elements."""
+    """Draws two operands of the same shape, without equal elements."""
     def draw(case):
         shape = case.shape()
         x = case.tensor(shape, special=TAME, low=low, high=high, repeats=case.aim != "gradient")
@@ -72,7 +72,7 @@ def number_rows():
 # --- Losses of classes.
 
 def classes(case, x_low=None):
-    """x with an axis of classes, and the shape without it."""
+    """Draws x with an axis of classes. Returns x, its shape without this axis, and the number of classes."""
     count = case.integer(1, 4)
     rest = case.shape(high=2, least=1)
     batch = (case.extent(1),) if rest or case.chance(0.8) else ()

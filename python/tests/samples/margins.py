@@ -7,12 +7,12 @@ TAME = "tame"
 
 
 def each_of(size):
-    """The error of a loss: that of numbers of this size, as many as are added."""
+    """Returns the scale of a loss's error: the size of its terms, times the number of terms that it adds."""
     return lambda x, *args, **named: size * (x.size if named.get("reduction") == "sum" else 1)
 
 
 def settings(case, **choices):
-    """Some of the named arguments, and the reduction."""
+    """Draws some of the named arguments, and the reduction."""
     named = {name: case.choice(values) for name, values in choices.items() if case.chance()}
     return named | {"reduction": case.choice(REDUCTIONS)}
 
@@ -75,7 +75,7 @@ def likelihood_rows():
         Sample("gaussian_nll_loss", normals, normal, ulps=8, scale=each_of(64))]
 
 
-# --- Margins of pairs. The targets are 1 and -1.
+# --- Margins of pairs, with targets of 1 and -1.
 
 def signs(case, shape):
     dtype = "i64" if case.aim == "gradient" or case.chance(0.3) else case.dtype
@@ -142,7 +142,7 @@ def pair_rows():
     return [
         Sample("hinge_embedding_loss", hinges, hinge, scale=each_of(4), **how),
         Sample("margin_ranking_loss", rankings, ranking, scale=each_of(8), **how),
-        # PyTorch's is NaN in f16, which has no 1e-12, for a vector of zeros
+        # PyTorch returns NaN for a vector of zeros in f16, because 1e-12 is 0 in f16
         Sample("cosine_embedding_loss", directions, cosine, scale=each_of(4), differs=("f16",), **how),
         Sample("triplet_margin_loss", triplets, triplet, scale=each_of(32), **how),
         Sample("soft_margin_loss", soft_margins, soft_margin, scale=each_of(1), constants=True, **how)]
@@ -151,7 +151,7 @@ def pair_rows():
 # --- Margins between classes.
 
 def rows_of_classes(case):
-    """x (n, c) or (c). Where gradients are compared, no two elements differ by 1 or 1 / 2."""
+    """Draws x (n, c) or (c). For gradients, no two elements differ by 1 or 1 / 2."""
     classes = case.integer(1, 4)
     shape = (case.extent(1), classes) if case.chance(0.7) else (classes,)
     x = case.tensor(shape, special=TAME, repeats=False)
@@ -181,7 +181,7 @@ def several_targets(case):
     for row in target:
         listed = case.random.permutation(classes)[:case.integer(0, classes)]
         row[:len(listed)] = listed
-        row[len(listed) + 1:] = case.integer(-1, classes - 1)  # what is behind the first -1 does not count
+        row[len(listed) + 1:] = case.integer(-1, classes - 1)  # targets after the first -1 do not count
     return Call(x, Operand(target.reshape(x.array.shape), "i64"), **settings(case))
 
 

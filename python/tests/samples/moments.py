@@ -1,4 +1,4 @@
-"""Statistics without NaN, several statistics at once, and functions that were sampled."""
+"""Statistics that ignore NaN, several statistics at once, and sampled functions."""
 from . import peers
 from .case import ALL, FLOATS, INTEGERS, NUMBERS, NUMPY_NAMES, Call, Operand, np
 from .reductions import WIDE, along, magnitude, numpys, over_axes, reducing, variance, wide
@@ -8,7 +8,8 @@ TAME = "tame"
 
 
 def with_holes(draw, at=1):
-    """Some elements of the first operand are NaN; if gradients are compared, not all of a line. at: the axes' place."""
+    """Sets some elements of the first operand to NaN; for gradients, not all elements of a line. at: the position of the
+    axes."""
     def drawn(case):
         call = draw(case)
         x, axes = call.args[0], call.args[at:]
@@ -32,7 +33,7 @@ def rooted(function):
 
 
 def with_mean(function):
-    """Its result, and the mean."""
+    """Returns the function's result and the mean."""
     def both(x, axes, keep, **named):
         return [function(x, axes, keep, **named), np.mean(x, axis=axes, keepdims=keep)]
     return both
@@ -66,7 +67,7 @@ def least_and_largest(x, dim=None, keepdim=False):
     return [function(x, axis=dim, keepdims=keepdim) for function in (np.min, np.max)]
 
 
-# --- Of several variables.
+# --- Statistics of several variables.
 
 def observations(case):
     shape = case.shape(high=2, least=1)
@@ -87,7 +88,7 @@ def covariance(x, correction=1, fweights=None, aweights=None):
 
 
 def different(case):
-    """Rows of variables that vary."""
+    """Draws rows of variables with different elements."""
     shape = (case.integer(1, 4), case.integer(3, 5))[case.integer(0, 1):]
     values = case.random.permutation(int(np.prod(shape))).reshape(shape)
     return Call(Operand(values / 4 - 2 if case.dtype in FLOATS else values.astype(NUMPY_NAMES[case.dtype]), case.dtype))
@@ -106,7 +107,7 @@ def variable_rows():
                    scale=lambda x: 1)]
 
 
-# --- Of sampled functions.
+# --- Sampled functions.
 
 def integrals(case):
     shape, within = case.shape(low=1), WIDE if case.dtype in INTEGERS else {}
@@ -143,7 +144,7 @@ def differences(x, spacing, dim=None, edge_order=1):
 
 
 def around(x, *args, **named):
-    """How large the terms of a slope are."""
+    """Returns the size of the terms of a slope."""
     return 8 * np.max(np.abs(x))
 
 

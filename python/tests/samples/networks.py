@@ -10,7 +10,7 @@ TAME = "tame"
 
 
 def products(case):
-    """Matrices, batches that broadcast, and vectors."""
+    """Draws matrices, batches that broadcast, and vectors."""
     m, k, n = case.extent(), case.extent(), case.extent()
     batch = case.shape(high=2)
     left, right = (k,) if case.chance(0.2) else (m, k), (k,) if case.chance(0.2) else (k, n)
@@ -62,7 +62,7 @@ def dense_rows():
 # --- Convolution.
 
 def per_axis(case, axes, low, high):
-    """A number for all axes, or one for each."""
+    """Draws a number for all axes, or a number for each axis."""
     return case.integer(low, high) if case.chance() else tuple(case.integer(low, high) for _ in range(axes))
 
 
@@ -89,7 +89,7 @@ def convolutions(axes):
 
 
 def windows(x, kernel, stride, padding, dilation, value=0.0):
-    """(.., positions, windows) of the last axes."""
+    """Returns the windows of the last axes: (.., positions, windows)."""
     axes = len(kernel)
     x = np.pad(x, [(0, 0)] * (x.ndim - axes) + [(each, each) for each in padding], constant_values=value)
     spans = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation))
@@ -127,7 +127,7 @@ def transposed_convolutions(case):
 
 
 def transposed_convolution(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """Each element of x adds its window."""
+    """Adds a window to the result for each element of x."""
     batched = x if x.ndim == 4 else x[None]
     s, p, extra, d = (numbers(each, 2) for each in (stride, padding, output_padding, dilation))
     (n, channels, h, w), (_, outer, kh, kw) = batched.shape, weight.shape

@@ -1,10 +1,10 @@
-"""Sorting, order statistics, counting."""
+"""Sorting, order statistics and counting."""
 from .case import ALL, INTEGERS, NUMBERS, Call, np
 from .sample import Sample
 
 
 def part(op, index):
-    """One of an op's results."""
+    """Returns a function for one of the results of an op."""
     return lambda plugrad, *args, **named: getattr(plugrad, op)(*args, **named)[index]
 
 
@@ -16,7 +16,7 @@ def peer_part(op, index):
 
 
 def lines(high=4, least=1, special="finite", **choices):
-    """A tensor and an axis."""
+    """Draws a tensor and an axis."""
     def draw(case):
         shape = case.shape(low=1, high=high, least=least)
         named = {name: case.choice(values) for name, values in choices.items() if case.chance()}
@@ -30,7 +30,7 @@ def ordered(x, dim, descending=False):
 
 
 def places(x, dim, descending=False):
-    """Stable, also in descending order."""
+    """Returns the positions of a stable sort, in descending order as well."""
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
     flipped = np.flip(np.argsort(np.flip(x, axis=dim), axis=dim, kind="stable"), axis=dim)

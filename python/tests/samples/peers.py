@@ -1,4 +1,4 @@
-"""PyTorch's functions where its arguments have another form. Nothing here is called where PyTorch is not installed."""
+"""PyTorch's functions whose arguments have a different form. They are called only if PyTorch is installed."""
 import math
 
 
@@ -8,7 +8,7 @@ def torch():
 
 
 def named(path):
-    """The function of this name, which may have dots."""
+    """Returns the function of this name; the name may have dots."""
     def called(*args, **given):
         found = torch()
         for part in path.split("."):
@@ -18,7 +18,7 @@ def named(path):
 
 
 def reduction(name):
-    """keepdim goes with dim only."""
+    """For PyTorch's functions that take keepdim only together with dim."""
     def reduced(x, dim=None, keepdim=False, **named):
         import torch
         return getattr(torch, name)(x, dim=tuple(range(x.ndim)) if dim is None else dim, keepdim=keepdim, **named)
@@ -26,7 +26,7 @@ def reduction(name):
 
 
 def flat_reduction(name):
-    """It takes one axis or all."""
+    """For PyTorch's functions that take one axis or all axes."""
     def reduced(x, dim=None, keepdim=False):
         import torch
         axes = [axis % x.ndim for axis in (range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
@@ -39,7 +39,7 @@ def flat_reduction(name):
 
 
 def with_tensors(name):
-    """It takes no numbers."""
+    """For PyTorch's functions that do not take numbers."""
     def called(a, b):
         import torch
         return getattr(torch, name)(a, b if isinstance(b, torch.Tensor) else torch.full((), b).to(torch.result_type(a, b)))
@@ -57,7 +57,7 @@ def dropout(x, p, training=True):
 
 
 def counted_from_start(name, index_at, dim_at):
-    """It refuses negative indices. index_at, dim_at: the places of the arguments."""
+    """For PyTorch's functions that refuse negative indices. index_at, dim_at: the positions of the arguments."""
     def called(*given, **named):
         import torch
         args = list(given)
@@ -68,7 +68,8 @@ def counted_from_start(name, index_at, dim_at):
 
 
 def peer_where_unique(name):
-    """It keeps any of several elements for one place; those that are not the last are written to where the last is."""
+    """For PyTorch's functions that keep any of several elements written to one place: every index gets the last of these
+    elements."""
     def called(x, dim, index, src):
         import torch
         index = index.where(index >= 0, index + x.shape[dim])
@@ -92,25 +93,25 @@ def attention(query, key, value, **named):
 
 
 def gelu(x, **named):
-    """PyTorch's is NaN at infinity and infinite at the largest number."""
+    """PyTorch's gelu is NaN at infinity and infinite at the largest number."""
     import torch
     found = torch.nn.functional.gelu(x, **named)
     return x.where(x > 100, found)
 
 
 def sign(x):
-    """PyTorch's is 0 for NaN."""
+    """PyTorch's sign is 0 for NaN."""
     return x.sign().where(x == x, x)
 
 
 def hardswish(x):
-    """PyTorch's is NaN at -infinity."""
+    """PyTorch's hardswish is NaN at -infinity."""
     import torch
     return torch.nn.functional.hardswish(x).masked_fill(x == -math.inf, 0)
 
 
 def answer(name):
-    """The answer as a tensor of one bool."""
+    """Returns the answer as a tensor of one bool."""
     def called(*args, **named):
         import torch
         return torch.tensor(getattr(torch, name)(*args, **named))
@@ -118,12 +119,12 @@ def answer(name):
 
 
 def signbit(x):
-    """PyTorch's is sometimes true for NaN."""
+    """PyTorch's signbit is sometimes true for NaN."""
     return x.signbit() & (x == x)
 
 
 def trapezoid(y, points, dim):
-    """PyTorch's has y's dtype if there is no element along the axis."""
+    """PyTorch's result has the dtype of y if there is no element along the axis."""
     import torch
     found = torch.trapezoid(y, dx=points, dim=dim) if isinstance(points, float) else torch.trapezoid(y, points, dim=dim)
     return found if found.is_floating_point() else found.float()
@@ -135,13 +136,13 @@ def gradient(x, spacing, **named):
 
 
 def cov(x, **named):
-    """PyTorch's writes to a leaf."""
+    """PyTorch's cov writes to a leaf."""
     import torch
     return torch.cov(x.clone(), **named)
 
 
 def quantile(name):
-    """It takes one axis or all, and places of the tensor's dtype."""
+    """PyTorch's quantile takes one axis or all axes, and places of the tensor's dtype."""
     def computed(x, q, dim=None, keepdim=False, **named):
         import torch
         x = x if x.is_floating_point() else x.float()

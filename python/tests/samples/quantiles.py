@@ -1,4 +1,4 @@
-"""Quantiles, middles, the most frequent elements, and histograms."""
+"""Quantiles, medians, modes and histograms."""
 from . import peers
 from .case import ALL, FLOATS, NUMBERS, Call, Operand, np
 from .moments import with_holes
@@ -10,7 +10,7 @@ from .sample import Sample
 
 
 def quantiles(special="sums", listed=False):
-    """A tensor, one place or several, and axes. A few places fall on elements, others between them."""
+    """Draws a tensor, one or several places, and axes. Some places are at elements, and some are between elements."""
     def draw(case):
         call = over_axes(least=1, special=special, ties=True)(case)
         places = [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -49,7 +49,7 @@ def lines(special=True):
 
 
 def middle(x, dim=None, keepdim=False):
-    """The lower middle of those that are no NaN."""
+    """Returns the lower middle of the elements that are not NaN."""
     ordered = np.sort(x, axis=dim)
     last = np.sum(~np.isnan(x), axis=dim, keepdims=True) - 1
     found = np.take_along_axis(ordered, np.maximum(last, 0) // 2, axis=dim)
@@ -61,7 +61,7 @@ def lone_middle(x):
 
 
 def frequent(x):
-    """The place where the smallest of the most frequent elements of a vector occurs last."""
+    """Returns the last position of the smallest of the most frequent elements of a vector."""
     counts = np.sum(x[:, None] == x, axis=0)
     best = min((-counts[i], np.isnan(x[i]), x[i], -i) for i in range(len(x)))
     return -best[-1]
@@ -81,7 +81,7 @@ def middle_rows():
         Sample("nanmedian", with_holes(lines()), middle, peer_part("nanmedian", 0), call=part("nanmedian", 0),
                variant="along an axis", ties="of equal elements, PyTorch chooses any", **exact),
         Sample("nanmedian", whole, lone_middle, **exact),
-        # With NaN, PyTorch's depends on how it sorts
+        # With NaN, PyTorch's result depends on its sort
         Sample("mode", lines("finite"), along_axis(lambda x: x[frequent(x)]), peer_part("mode", 0), call=part("mode", 0),
                **exact | {"dtypes": ALL, "accepts": ()}),
         Sample("mode", lines(), along_axis(frequent), None, call=part("mode", 1), variant="places",
@@ -95,7 +95,7 @@ def histograms(case):
     if case.chance(0.3):
         return Call(case.tensor(shape, special=False, repeats=False, low=-4, high=4), case.choice([1, 3, 5]))
     x = case.tensor(shape, special="sums")
-    x = Operand(np.floor(x.base * 4) / 4, x.dtype, x.views)  # many lie between two parts
+    x = Operand(np.floor(x.base * 4) / 4, x.dtype, x.views)  # many elements are on edges
     return Call(x, case.choice([1, 2, 4, 8]), *case.choice([(-4.0, 4.0), (-2.0, 2.0), (0.0, 4.0)]))
 
 
@@ -109,7 +109,7 @@ def histogram(x, bins=100, min=0.0, max=0.0):
 
 
 def histogram_rows():
-    # PyTorch divides in the dtype
+    # PyTorch divides in the dtype of the tensor
     return [Sample("histc", histograms, histogram, ulps=0, gradient=False, differs=("f16", "bf16"))]
 
 

@@ -1,4 +1,4 @@
-"""Further views, ways to join and to take apart, and factories."""
+"""Further views, functions that join and split tensors, and factories."""
 from .arrangement import expanded, number_dtype
 from .case import ALL, FLOATS, Call, np
 from .reductions import numpys, over_axes

@@ -6,11 +6,11 @@ from .case import ALL, INTEGERS, NUMBERS, Call, np
 from .sample import Sample
 
 SPECIAL = "sums"
-WIDE = {"low": -9, "high": 10}  # also leaves out the limits of integers
+WIDE = {"low": -9, "high": 10}  # also excludes the limits of integers
 
 
 def over_axes(least=0, special=SPECIAL, ties=False, high=4, limits=None, listed=False, **choices):
-    """A tensor, and axes, one axis or none; sometimes keepdim. listed: one axis is a tuple as well."""
+    """Draws a tensor, and axes, one axis or no axis; sometimes keepdim. listed: a single axis is a tuple, too."""
     def draw(case):
         shape = case.shape(low=1 if least else 0, high=high, least=least)
         named = {"keepdim": True} if case.chance() else {}
@@ -33,7 +33,7 @@ def along(special=SPECIAL, high=4):
 
 
 def reducing(function, default=None):
-    """NumPy's names; the axes may be left out."""
+    """Calls NumPy's function with its names of arguments; the axes may be missing."""
     def reduced(x, dim=None, keepdim=False, **named):
         axes = tuple(range(x.ndim)) if dim is None else dim
         return function(x, axes, keepdim, **named)
@@ -45,7 +45,7 @@ def wide(x):
 
 
 def flat_index(which):
-    """The index of the first extremum among all elements of the reduced axes, in their order."""
+    """Returns the row-major index of the first extremum among all elements of the reduced axes."""
     def index(x, dim=None, keepdim=False):
         axes = sorted(a % x.ndim for a in (range(x.ndim) if dim is None else np.atleast_1d(dim)))
         kept = [a for a in range(x.ndim) if a not in axes]
@@ -60,7 +60,7 @@ def numpys(name, prepared=lambda x: x):
 
 
 def magnitude(x, dim=None, keepdim=False, **named):
-    """The sum of absolute values."""
+    """Returns the sum of absolute values."""
     axes = tuple(range(x.ndim)) if dim is None else dim
     return np.nansum(np.abs(np.where(np.isfinite(x), x, 0)), axis=axes, keepdims=keepdim)
 
@@ -73,7 +73,7 @@ def reduction_rows():
                differs=(*INTEGERS, "bool"), dtypes=ALL, result="floating", scale=magnitude, ulps=32),
         Sample("prod", over_axes(special="tame", high=2), numpys("prod", wide),
                peers.flat_reduction("prod"), dtypes=ALL, result="accumulated", ulps=400),
-        # Of one axis that is no tuple they return indices, too.
+        # For one axis that is not a tuple, max and min return indices, too.
         Sample("max", over_axes(least=1, special=True, ties=True, listed=True), numpys("max"), "amax", dtypes=ALL, ulps=0),
         Sample("min", over_axes(least=1, special=True, ties=True, listed=True), numpys("min"), "amin", dtypes=ALL, ulps=0),
         Sample("argmax", over_axes(least=1, special=True), flat_index(np.argmax if np else None),
@@ -85,7 +85,7 @@ def reduction_rows():
         Sample("all", over_axes(special=True), numpys("all"), peers.reduction("all"), differs=("u8",),
                dtypes=ALL, result="bool", gradient=False),
         Sample("count_nonzero", over_axes(special=True), numpys("count_nonzero"), None, dtypes=ALL, result="i64",
-               gradient=False)]  # PyTorch's has no keepdim
+               gradient=False)]  # PyTorch's function has no keepdim
 
 
 def variance(x, axes, keep, correction=1):

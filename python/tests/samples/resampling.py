@@ -29,7 +29,7 @@ def cube(t, a=-0.75):
 
 
 def taps(place, mode):
-    """(element, weight) of a place that may lie beyond the elements."""
+    """Returns (element, weight) for the elements around a place, which may be outside the elements."""
     low = math.floor(place)
     if mode == "bicubic":
         return [(low + j, cube(place - low - j)) for j in range(-1, 3)]
@@ -37,7 +37,7 @@ def taps(place, mode):
 
 
 def resizing(n, m, mode, align_corners):
-    """The matrix (m, n) that resizes an axis."""
+    """Returns the matrix (m, n) that resizes an axis."""
     out = np.zeros((m, n))
     for i in range(m):
         place = i * (n - 1) / max(m - 1, 1) if align_corners else (i + 0.5) * n / m - 0.5
@@ -77,7 +77,7 @@ def mirrored(place, n, align_corners):
 
 
 def sampled_axis(coordinate, n, mode, padding_mode, align_corners):
-    """(element, weight) along one axis; elements beyond it count as zeros and are left out."""
+    """Returns (element, weight) along one axis, without the elements outside it, which count as zeros."""
     def inside(place):
         if padding_mode == "zeros":
             return place

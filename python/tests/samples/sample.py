@@ -8,22 +8,22 @@ from .case import FLOATS, Call, np
 
 @dataclass(frozen=True)
 class Sample:
-    """op: the name in the package. draw: a Call from a Case.
+    """op: the name in the package. draw: makes a Call from a Case.
 
-    numpy: the expected result of the same arguments: a function, or the name of one of NumPy's. Floating operands are
-    arrays of float64. torch: PyTorch's function, or its name; called where PyTorch is installed; None where it has none,
-    with the reason in a comment.
-    dtypes: those that the op takes; others must be refused.
-    result: the dtype of the result: "same" as the last operand, or promoted; "first": as the first one; "floating": f32
-    for integers and bools; "accumulated": i64 for integers and bools; "squared": i64 for bools; "listed": an argument;
-    "named": the argument dtype; or a dtype.
-    ulps: the error of floating results, in units of epsilon of `scale`: a function of the arguments, by default the
-    result's elements, or "whole": the largest finite number among arguments and results. halves: the ulps of f16 and bf16.
-    told: numpy takes the argument dtype, that of the first operand.
-    gradient: whether floating operands have one. ties: why the gradients at kinks differ from PyTorch's.
-    call: how to call plugrad, if not by the op's name. differs: dtypes of which PyTorch's function differs, and why.
-    promotes: operands of several dtypes are converted before the op. constants: PyTorch differentiates only the operands at
-    places 0, 3, 4 ... and no named ones. accepts: dtypes that the op takes, but that have no samples."""
+    numpy: the expected result for the same arguments: a function, or the name of a function of NumPy. Floating operands are
+    arrays of float64. torch: PyTorch's function, or its name, which is the op's name by default; it is called if PyTorch is
+    installed; None: no comparison with PyTorch.
+    dtypes: the dtypes that the op takes; it must refuse other dtypes.
+    result: the dtype of the result: "same": the dtype of the last operand, or the promoted dtype; "first": the dtype of the
+    first operand; "floating": f32 for integers and bools; "accumulated": i64 for integers and bools; "squared": i64 for
+    bools; "listed": a positional argument; "named": the argument dtype; or a dtype.
+    ulps: the allowed error of floating results, in units of epsilon times `scale`. scale: a function of the arguments that
+    is added to the size of the elements, by default 0, or "whole": the largest finite number among arguments and results.
+    halves: the ulps for f16 and bf16. told: numpy takes an argument dtype, the dtype of the first operand.
+    gradient: floating operands have a gradient. ties: the reason why gradients at kinks differ from PyTorch's.
+    call: calls the op, if not by its name. differs: the dtypes for which PyTorch's function differs.
+    promotes: the op promotes operands of several dtypes. constants: PyTorch does not differentiate the positional arguments
+    1 and 2 and the named arguments. accepts: dtypes that the op takes, but that have no samples."""
     op: str
     draw: Callable[[Any], Any]
     numpy: Callable[..., Any] | str
@@ -57,7 +57,7 @@ class Sample:
         return getattr(plugrad, self.op)(*args, **named)
 
     def peer(self, torch):
-        """PyTorch's function, or None."""
+        """Returns PyTorch's function, or None."""
         if not isinstance(self.torch, str):
             return self.torch
         name = self.torch or self.op
@@ -65,5 +65,5 @@ class Sample:
 
 
 def one(**how):
-    """Draws a Call of one tensor of any shape."""
+    """Returns a function that draws a Call of one tensor of any shape."""
     return lambda case: Call(case.tensor(case.shape(), **how))

@@ -6,7 +6,7 @@ from .sample import Sample
 
 
 def repeated(case):
-    """Many elements are equal, but none where gradients are compared."""
+    """Draws a tensor in which many elements are equal; for gradients no elements are equal."""
     shape = case.shape(high=3)
     if not shape or 0 in shape or case.chance():
         x, named = case.tensor(shape, low=0, high=3, repeats=False), {}
@@ -33,7 +33,7 @@ def neighbours(x, dim=None):
 
 
 def with_all(name, index):
-    """One of the three results that it can give."""
+    """Returns a function for one of the three results."""
     return lambda library, *args, **named: getattr(library, name)(
         *args, return_inverse=True, return_counts=True, **named)[index]
 
@@ -61,7 +61,7 @@ def distinct_rows():
 # --- Places.
 
 def ordered(x):
-    """An operand like x in whose last axis the elements are in order."""
+    """Returns an operand like x, sorted along the last axis."""
     found = Operand(np.array(x.base), x.dtype, x.views)
     found.array[...] = np.sort(x.array, axis=-1)
     return found
@@ -97,7 +97,7 @@ def place_rows():
     return [
         Sample("searchsorted", searches(), places, result="i64", **how),
         Sample("searchsorted", searches(out_int32=True), places, result="i32", variant="in i32", **how),
-        # NumPy finds NaN; PyTorch's place for it is the end
+        # NumPy finds the place of NaN; PyTorch returns the end
         Sample("searchsorted", searches(special=True), places, None, result="i64", variant="with NaN", **how),
         Sample("bucketize", buckets, lambda x, boundaries, right=False: places(boundaries, x, right=right), result="i64",
                **how)]

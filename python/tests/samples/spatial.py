@@ -6,7 +6,7 @@ from .case import Call, Operand, np
 from .networks import TAME, convolution, numbers, per_axis
 from .sample import Sample
 
-HALVES = ("f16", "bf16")  # PyTorch rounds between the steps, or lacks them on the CPU
+HALVES = ("f16", "bf16")  # PyTorch rounds between the steps, or lacks these dtypes on the CPU
 
 
 def leading(case):
@@ -17,7 +17,7 @@ def spatial(case, axes, low=1):
     return tuple(case.integer(low, 5 if axes < 3 else 3) for _ in range(axes))
 
 
-# --- Pooling whose last windows may end beyond the padding.
+# --- Pooling with last windows that may end outside the padding.
 
 def pools(axes, padded=True, low=None, before=(), **choices):
     def draw(case):
@@ -37,12 +37,12 @@ def pools(axes, padded=True, low=None, before=(), **choices):
 
 
 def wide(case):
-    """Limits that leave room for many elements without ties."""
+    """Returns limits wide enough for many elements without ties."""
     return {"low": -8, "high": 8} if case.aim == "gradient" else {}
 
 
 def cuts(x, axes, kernel, stride=None, padding=0, ceil_mode=False):
-    """For each spatial axis the windows: slices of x, and their extents with padding."""
+    """Yields the windows of each spatial axis: slices of x, and their extents with padding."""
     kernel, padding = numbers(kernel, axes), numbers(padding, axes)
     stride = kernel if stride is None else numbers(stride, axes)
     for n, k, s, p in zip(x.shape[-axes:], kernel, stride, padding):
@@ -58,7 +58,7 @@ def adaptive_cuts(x, axes, size):
 
 
 def reduced(x, axes, windows, reduce):
-    """reduce: of (x, the window, its elements with padding)."""
+    """Reduces the windows by reduce(x, window, number of its elements with padding)."""
     out = np.empty(x.shape[:-axes] + tuple(map(len, windows)))
     for at in itertools.product(*(range(len(each)) for each in windows)):
         chosen = [each[i] for each, i in zip(windows, at)]
@@ -201,7 +201,7 @@ def spatial_kernel(case, axes):
 
 
 def transposed_convolution(x, weight, bias=None, stride=1, output_padding=0, groups=1, dilation=1):
-    """Each element of x adds its window."""
+    """Adds a window to the result for each element of x."""
     axes = weight.ndim - 2
     batched = x if x.ndim == axes + 2 else x[None]
     s, extra, d = (numbers(each, axes) for each in (stride, output_padding, dilation))

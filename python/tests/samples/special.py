@@ -1,4 +1,4 @@
-"""Special functions. What is expected comes from series, recurrences and Newton's method in float64."""
+"""Special functions. Series, recurrences and Newton's method in float64 compute the expected results."""
 import math
 
 from .arithmetic import times_log, two
@@ -29,7 +29,7 @@ def log_normal(x):
 
 
 def solved(function, slope, want, start=0.0):
-    """Newton's method for a monotonic function of one number."""
+    """Solves for the argument of a monotonic function of one number by Newton's method."""
     x = start
     for _ in range(200):
         step = (function(x) - want) / slope(x)
@@ -44,7 +44,7 @@ def density(x):
 
 
 def normal_place(p):
-    """The reverse of `normal`; in logarithms, so that small p are exact."""
+    """Returns the inverse of `normal`, computed in logarithms so that it is exact for small p."""
     if not 0 < p < 1:
         return {0: -math.inf, 1: math.inf}.get(p, math.nan)
     if p > 0.5:
@@ -68,7 +68,7 @@ def log_gamma(x):
 
 
 def hurwitz(s, x):
-    """The sum of (x + k)^-s over k = 0, 1, ... for s above 1."""
+    """Returns the sum of (x + k)^-s over k = 0, 1, ... for s above 1."""
     total, steps = 0.0, 24
     for _ in range(steps):
         total += x**-s
@@ -106,7 +106,7 @@ def mvlgamma(x, p):
 # --- Bessel functions.
 
 def bessel(order, scaled):
-    """The series, times e^-|x| if scaled; for large x the asymptotic one."""
+    """Computes by the series, or for large x by the asymptotic series; times e^-|x| if scaled."""
     def computed(x):
         size, sign = abs(x), -1 if order and x < 0 else 1
         if math.isnan(x):
@@ -135,7 +135,8 @@ def peer_special(name):
 
 
 def within(low, high, ends=None, special=True, kinks=()):
-    """Elements between low and high, but between the ends if no differences are taken; also integers and specials beyond."""
+    """Draws elements between low and high, or between the ends for aims other than gradients. Integers and special numbers
+    may be outside these limits."""
     def draw(case):
         limits = (low, high) if ends is None or case.aim == "gradient" else ends
         named = dict(zip(("low", "high"), limits)) if case.dtype in FLOATS else {}
@@ -152,21 +153,21 @@ def error_rows():
         Sample("erfcx", within(-4, 4, special="sums"), vectorised(scaled_erfc), peer_special("erfcx"), ulps=64,
                **fewer),
         Sample("erfinv", unit, vectorised(inverse_erf), ulps=32, **how),
-        Sample("ndtr", plane, vectorised(normal), None, ulps=32, **how),  # PyTorch's is (1 + erf) / 2
+        Sample("ndtr", plane, vectorised(normal), None, ulps=32, **how),  # PyTorch computes (1 + erf) / 2
         Sample("log_ndtr", plane, vectorised(log_normal), peer_special("log_ndtr"), ulps=64, **fewer),
         Sample("ndtri", within(0.05, 0.95, ends=(0, 1), special=False), vectorised(normal_place), peer_special("ndtri"),
                ulps=32, scale=lambda x: 1, **fewer)]
 
 
 def gammas(case):
-    """Not near poles, of which the functions have one at each whole number that is not positive."""
+    """Draws operands away from the poles, which are at 0 and the negative whole numbers."""
     if case.dtype in FLOATS:
         return Call(case.tensor(case.shape(), special=False, smooth=True, low=0.25, high=6))
     return Call(case.tensor(case.shape(), low=1, high=9, special=False))
 
 
 def orders(*orders_drawn):
-    """A number, and an operand."""
+    """Draws a number and an operand."""
     return lambda case: Call(case.choice(orders_drawn), *gammas(case).args)
 
 
@@ -182,7 +183,7 @@ def gamma_rows():
         Sample("lgamma", gammas, vectorised(log_gamma), ulps=64, **near),
         Sample("digamma", gammas, vectorised(digamma), ulps=16, **near),
         Sample("polygamma", orders(0, 2, 3), polygamma, ulps=64, **near | whole),
-        # PyTorch's is right to 10 digits
+        # PyTorch's result is correct to 10 digits
         Sample("polygamma", orders(1), polygamma, ulps=64, variant="of order 1", differs=("f64",),
                ties="PyTorch's is right to 10 digits", **near | whole),
         Sample("mvlgamma", dimensions, mvlgamma, ulps=128, **near | whole)]

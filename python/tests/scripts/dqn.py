@@ -16,7 +16,7 @@ Transition = namedtuple("Transition", ("state", "action", "next_state", "reward"
 
 
 class Line:
-    """Two actions move left and right; the walk ends with a reward at 1."""
+    """A walk along a line. Two actions move left and right; the walk ends at 1 with a reward."""
 
     def reset(self):
         self.place, self.steps = 0.0, 0

@@ -1,4 +1,4 @@
-"""A network that solves u'' = -u, u(0) = 0, u'(0) = 1, by its own derivatives; Adam, then L-BFGS with a closure."""
+"""A network that solves u'' = -u, u(0) = 0, u'(0) = 1, by its derivatives, trained by Adam, then by L-BFGS."""
 import torch
 from torch import autograd, nn
 

@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Parity(Dataset):
-    """Sequences of tokens 1 and 2, labelled by their last token; a label per token for the tagger."""
+    """Sequences of tokens 1 and 2. The label of a sequence is its last token; the tagger has a label for each token."""
 
     def __init__(self, n):
         self.rows = []

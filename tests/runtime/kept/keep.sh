@@ -1,6 +1,6 @@
 #!/bin/bash
-# Keeps plugins of today's contract as binaries: keep.sh BUILD, after a build of the plugin c11. Run it, and commit what it
-# writes, whenever the layout of abi.h changes; older files stay.
+# Keeps plugins of the current contract as binaries: keep.sh BUILD, after a build of the plugin c11. Run it and commit its
+# output whenever the layout of abi.h changes; older files stay.
 set -euo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")"

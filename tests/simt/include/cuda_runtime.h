@@ -1,5 +1,5 @@
 // Replaces CUDA's header of this name: declares the part of the runtime that a backend needs, which the emulator implements.
-// The functions have C++ linkage, so that they cannot be confused with the real ones.
+// The functions have C++ linkage, so that they cannot be confused with CUDA's functions.
 #pragma once
 #include <simt/intrinsics.hpp>
 #include <simt/launch.hpp>
@@ -126,7 +126,7 @@ typedef struct CUevent_st* cudaEvent_t;
 typedef void (*cudaHostFn_t)(void* data);
 
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))     // same as null
-#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))  // one for each thread and device
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))  // a stream for each thread and device
 
 struct cudaUUID_t {
   char bytes[16];
@@ -208,7 +208,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
-// Libraries of kernels that were compiled at run time.
+// Libraries of kernels that are compiled at run time.
 typedef struct CUlib_st* cudaLibrary_t;
 typedef struct CUkern_st* cudaKernel_t;
 enum cudaJitOption : int {};

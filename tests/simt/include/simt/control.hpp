@@ -1,11 +1,11 @@
-// How a test queries and controls the emulator, besides CUDA's own functions.
+// Functions with which a test queries and controls the emulator, in addition to CUDA's own.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace simt {
 
-// Read once, before the first device is used, from PLUGRAD_SIMT: "devices=2,schedules=1".
+// The emulator reads the settings once from PLUGRAD_SIMT, before the first device is used: "devices=2,schedules=1".
 struct Settings {
   uint64_t devices = 2;          // 0: as on a machine without a GPU
   uint64_t driver = 13000;       // the driver's version as CUDA encodes it; 0: no driver
@@ -24,20 +24,21 @@ Settings& settings();
 void read_settings(const std::string& text, Settings& into);
 
 enum class Injection { malloc_fails, launch_refused, launch_faults };
-// Makes the n-th such call from now on fail, once.
+// Makes the n-th call of this kind from now on fail, once.
 void inject(Injection injection, uint64_t n);
 // Makes the n-th runtime call from now on return this cudaError_t, once; the device stays usable.
 void inject_error(int error, uint64_t n);
-// Simulates a thread of another library that captures a graph in the global mode. The end returns whether it stayed valid.
+// Simulates a thread of another library that captures a graph in the global mode. end_capture_elsewhere returns whether the
+// capture stayed valid.
 void begin_capture_elsewhere();
 bool end_capture_elsewhere();
-// Whether a call has used the device, which takes memory there.
+// Returns whether a call has used the device. A context takes device memory.
 bool has_context(int device);
 
 // The last bug found, with its kernel, block and thread. Empty after clear_fault.
 std::string last_fault();
 void clear_fault();
 uint64_t launches();   // kernels that ran
-uint64_t schedules();  // orders they ran in
+uint64_t schedules();  // thread orders in which the kernels ran
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-// What a kernel calls besides C++: thread indices, barriers of its block and warp, atomics, and CUDA's own mathematics.
+// The parts of CUDA C++ that kernels use: thread indices, barriers of block and warp, atomics, mathematical functions.
 #pragma once
 #include <simt/vectors.hpp>
 
@@ -20,21 +20,21 @@ struct Site {
   const char* file;
   int line;
 };
-enum class Vote : uint8_t { none, count, any, all };            // of a barrier
-enum class Meeting : uint8_t { sync, shuffle, ballot, match };  // of the lanes of a warp
+enum class Vote : uint8_t { none, count, any, all };            // the vote of a barrier
+enum class Meeting : uint8_t { sync, shuffle, ballot, match };  // a meeting of a warp's lanes
 
 // Waits for all threads of the block that have not returned.
 int barrier(int predicate, Vote vote, const char* what, Site site);
-// Waits for the lanes of mask. A shuffle returns the value of lane `source` (its own if source is outside the warp), a
-// ballot the lanes whose value is not 0, a match the lanes with the same value.
+// Waits for the lanes of mask. A shuffle returns the value of lane `source` (the lane's own value if source is outside the
+// warp), a ballot the lanes whose value is not 0, a match the lanes with the same value.
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site);
 int lane();
 void* dynamic_shared();
 // Records an atomic operation on these bytes.
 void note_atomic(void* address, size_t bytes);
-// Records a floating-point sum in any order, of this magnitude at most: other orders may differ by rounding.
+// Records a floating-point addition in undefined order, of at most this magnitude: another order may round differently.
 void note_sum(void* address, size_t bytes, double magnitude);
-// Makes the block's earlier writes visible to all.
+// Makes the block's earlier writes visible to all blocks.
 void fence();
 [[noreturn]] void trap(const char* what, Site site);
 
@@ -245,7 +245,7 @@ inline double cospi(double x) {
   return sincospi(x, &s, &c), c;
 }
 
-// CUDA has these without a namespace, for equal arithmetic types.
+// CUDA declares these functions outside any namespace, for two arguments of the same arithmetic type.
 template <class T>
   requires std::is_arithmetic_v<T>
 constexpr T min(T a, T b) {

@@ -1,4 +1,4 @@
-// The launch of a kernel: a queue keeps its arguments by value.
+// The launch of a kernel. The queue stores the arguments by value.
 #pragma once
 #include <simt/vectors.hpp>
 
@@ -13,7 +13,7 @@ typedef struct CUstream_st* cudaStream_t;
 namespace simt {
 
 struct Kernel {
-  const char* name;       // as the source spells it
+  const char* name;       // the name in the source
   const char* signature;  // with the types of its parameters
   const void* function;
   dim3 grid, block;
@@ -22,7 +22,7 @@ struct Kernel {
   std::shared_ptr<const void> frame;
 };
 
-// Queues the kernel, or refuses it with an error from cudaGetLastError, as after <<<>>>.
+// Queues the kernel, or refuses it with an error that cudaGetLastError returns, as after <<<>>>.
 void submit(Kernel kernel, cudaStream_t stream);
 
 template <class... P> struct Frame {

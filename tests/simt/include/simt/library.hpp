@@ -1,5 +1,5 @@
-// For a library that works on CUDA's streams, as cuBLAS does, in a shared object of its own. A process may have several
-// emulators, so the library finds its emulator through the stream that it receives.
+// For a library in its own shared object that works on CUDA's streams, as cuBLAS does. A process may have several emulators,
+// so the library finds its emulator through the stream that it receives.
 #pragma once
 #include <simt/launch.hpp>
 
@@ -9,7 +9,7 @@
 namespace simt {
 
 struct Library {
-  // Queues work, which runs in stream order with device memory accessible. If it throws through fail, the device is lost.
+  // Queues work, which runs in stream order with device memory accessible. If the work calls fail, the device is lost.
   void (*submit)(cudaStream_t stream, std::function<void()> work);
   [[noreturn]] void (*fail)(const std::string& what);
   // Returns whether all these bytes are allocated on the stream's device.

@@ -1,13 +1,13 @@
-// Kernels that are compiled at run time, as NVRTC does: a shared object with a function simt_kernel_NAME for each kernel,
-// which gives what the emulator needs to run it. tests/nvrtc writes this around a source.
+// Kernels that are compiled at run time, as by NVRTC: a shared object with a function simt_kernel_NAME for each kernel,
+// which describes the kernel to the emulator. tests/nvrtc adds these functions to a source.
 #pragma once
 #include <simt/intrinsics.hpp>
 #include <simt/launch.hpp>
 
 namespace simt {
 
-// What the emulator gives a shared object, which has variables and functions of its own with these names: the indices of
-// the GPU thread that runs now, and the functions of intrinsics.hpp.
+// The emulator's state and functions for a shared object, which has its own variables and functions of the same names: the
+// indices of the running GPU thread, and the functions of intrinsics.hpp.
 struct Emulator {
   const uint3 *thread, *block;
   const dim3 *block_size, *grid;
@@ -21,7 +21,7 @@ struct Emulator {
   decltype(&trap) trap_of;
 };
 
-// Fills in everything of a kernel but the sizes of its launch. `arguments` are pointers to the kernel's arguments.
+// Sets all members of a kernel except the sizes of its launch. `arguments` are pointers to the kernel's arguments.
 using MakeKernel = void (*)(Kernel* kernel, void** arguments, const Emulator& emulator);
 
 }  // namespace simt

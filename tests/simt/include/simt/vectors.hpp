@@ -10,8 +10,8 @@
 #define __grid_constant__
 #define __constant__ static
 #define __align__(bytes) alignas(bytes)
-// One copy serves all blocks, which run one after the other; the emulator poisons it before each block. g++ ignores
-// section attributes in templates, hence thread_local; clang keeps other state in thread storage, hence the section.
+// All blocks share one copy, because they run one after the other; the emulator poisons it before each block. g++ ignores
+// section attributes in templates, hence thread_local; clang stores other state in thread storage, hence the section.
 #ifdef __clang__
 #define __shared__ static __attribute__((section("simt_shared")))
 #else
