@@ -35,27 +35,31 @@ void load_state(nn::GradScaler& scaler, const nb::dict& state) {
 void bind_scaler(nb::module_& m) {
   using nn::GradScaler;
   nb::class_<GradScaler>(m, "GradScaler",
-                         "Multiplies losses by a factor, so that gradients which f16 would round to 0 survive, divides\n"
-                         "the gradients by it again, and skips the step if one of them is not finite. A skipped step\n"
-                         "lowers the factor, and growth_interval steps without one raise it, as in PyTorch.")
+                         "Multiplies losses by a factor, so that f16 does not round small gradients to 0, divides the\n"
+                         "gradients by the factor again, and skips the step if a gradient is not finite. As in PyTorch, a\n"
+                         "skipped step lowers the factor, and growth_interval steps without a skipped step raise it.")
       .def(
           "__init__",
           [](GradScaler* self, double init_scale, double growth_factor, double backoff_factor, int64_t growth_interval,
              bool enabled) { new (self) GradScaler({init_scale, growth_factor, backoff_factor, growth_interval, enabled}); },
           nb::arg("init_scale") = 65536.0, nb::arg("growth_factor") = 2.0, nb::arg("backoff_factor") = 0.5,
           nb::arg("growth_interval") = 2000, nb::arg("enabled") = true)
-      .def("scale", &GradScaler::scale, nb::arg("loss"), "Returns the loss times the factor, in f32 at least.")
+      .def("scale", &GradScaler::scale, nb::arg("loss"),
+           "Returns the loss times the factor, in f32 or f64; the loss itself if the scaler is not enabled.")
       .def("unscale_", &GradScaler::unscale_, nb::arg("optimizer"),
-           "Divides the gradients of the optimiser's parameters by the factor, in place: call it before clipping them.")
+           "Divides the gradients of the optimiser's parameters by the factor, in place. Call this before clipping "
+           "gradients.")
       .def("step", &GradScaler::step, nb::arg("optimizer"),
-           "Makes the optimiser's step if all gradients are finite, and returns whether they are.")
+           "Makes the optimiser's step if all gradients are finite. Returns whether all gradients are finite.")
       .def("update", &GradScaler::update, "Adapts the factor to the steps since the last call.")
-      .def("get_scale", &GradScaler::get_scale, "The factor; 1 if the scaler is not enabled.")
+      .def("get_scale", &GradScaler::get_scale, "Returns the factor; 1 if the scaler is not enabled.")
       .def(
-          "is_enabled", [](const GradScaler& self) { return self.options().enabled; }, "Whether it does anything.")
-      .def("state_dict", state_of, "Returns what a checkpoint needs; an empty dict if the scaler is not enabled.")
+          "is_enabled", [](const GradScaler& self) { return self.options().enabled; },
+          "Returns whether the scaler is enabled.")
+      .def("state_dict", state_of, "Returns the state for a checkpoint; an empty dict if the scaler is not enabled.")
       .def("load_state_dict", load_state, nb::arg("state_dict"),
-           "Restores what state_dict returned; nothing if the scaler is not enabled.");
+           "Restores a state of state_dict. Does nothing if the scaler is not enabled. Raises KeyError for an incomplete "
+           "state.");
 }
 }  // namespace
 
@@ -67,10 +71,10 @@ void bind_amp(nb::module_& m) {
             new (self) Autocast({dtype.get(DType::bf16), enabled, device, cache});
           },
           nb::arg("dtype").none(), nb::arg("enabled"), nb::arg("device"), nb::arg("cache"));
-  m.def("is_autocast_enabled", &autocast_enabled, "Whether this thread is inside `with autocast():`.");
+  m.def("is_autocast_enabled", &autocast_enabled, "Returns whether this thread is inside `with autocast():`.");
   m.def(
       "get_autocast_dtype", [] { return DTypeObject{autocast_dtype()}; },
-      "The dtype of products in this thread's innermost autocast; bf16 outside.");
+      "Returns the dtype of products in this thread's innermost autocast; bf16 outside of autocast.");
   bind_scaler(m);
 }
 

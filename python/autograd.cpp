@@ -21,7 +21,7 @@ std::vector<Tensor> tensors_of(const nb::object& given, const char* role) {
   return all;
 }
 
-// None means ones.
+// None means seeds of ones.
 std::vector<Tensor> seeds_of(const nb::object& given) {
   if (given.is_none()) return {};
   if (nb::isinstance<Tensor>(given)) return {nb::cast<Tensor>(given)};
@@ -47,13 +47,14 @@ void bind_autograd(nb::module_& m) {
   // One guard for each entered block; plugrad/_modes.py makes context managers of them.
   nb::class_<NoGrad>(m, "_NoGrad").def("__init__", [](NoGrad* self) { new (self) NoGrad; });
   nb::class_<EnableGrad>(m, "_EnableGrad").def("__init__", [](EnableGrad* self) { new (self) EnableGrad; });
-  m.def("grad_enabled", &grad_enabled, "Whether ops are recorded on this thread.");
-  m.def("grad", gradients, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
-        nb::arg("retain_graph") = false, nb::arg("create_graph") = false, nb::arg("allow_unused") = false,
-        "Returns the gradients of the sum of the outputs for each input, as a tuple. Changes no `.grad`.\n\n"
-        "grad_outputs: one tensor of each output's shape, or None for ones. create_graph: the gradients can be\n"
-        "differentiated again.\n"
-        "allow_unused: returns None, instead of raising ValueError, for an input that no output depends on.");
+  m.def("grad_enabled", &grad_enabled, "Returns whether ops are recorded on this thread.");
+  m.def(
+      "grad", gradients, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
+      nb::arg("retain_graph") = false, nb::arg("create_graph") = false, nb::arg("allow_unused") = false,
+      "Returns the gradient of the sum of the outputs for each input, as a tuple. Changes no `.grad`.\n\n"
+      "grad_outputs: one tensor for each output, in the output's shape, or None for ones. create_graph: the gradients can\n"
+      "be differentiated again.\n"
+      "allow_unused: returns None, instead of raising ValueError, for an input that no output depends on.");
   m.def(
       "backward",
       [](const nb::object& outputs, const nb::object& seeds, bool retain_graph, bool create_graph) {

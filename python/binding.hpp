@@ -1,4 +1,4 @@
-// What the parts of the module share: parameters as Python writes them, errors, and the global interpreter lock (GIL).
+// Shared declarations of the module: parameters from Python, errors, and the global interpreter lock (GIL).
 #pragma once
 #include <plugrad/plugrad.hpp>
 #include <python/stable.hpp>
@@ -21,11 +21,11 @@ namespace nb = nanobind;
 
 // --- Errors.
 
-// Sets the Python error for the exception in flight: ValueError for arguments that do not fit, IndexError, MemoryError,
-// OSError, NotImplementedError for what a device cannot do, else RuntimeError.
+// Sets the Python error for an exception: ValueError for arguments that do not fit, NotImplementedError for ops that a
+// device does not support, TypeError, IndexError, MemoryError, OSError, else RuntimeError.
 void set_error(const std::exception_ptr& error) noexcept;
 
-// Runs the body of a type's slot. Turns an exception into Python's and returns `failed`.
+// Runs the body of a type's slot. Converts an exception to a Python error and returns `failed`.
 template <class Result, class Body> Result guarded(Result failed, Body&& body) noexcept {
   try {
     return body();
@@ -35,7 +35,7 @@ template <class Result, class Body> Result guarded(Result failed, Body&& body) n
   }
 }
 
-// An object inside of an argument, as T. Throws TypeError, which says what the object is part of and what it should be.
+// Converts an object inside of an argument to T. Throws TypeError with the role of the object and the expected type.
 template <class T> T taken(nb::handle given, const std::string& role, const char* expected) {
   T value;
   if (nb::try_cast<T>(given, value)) return value;
@@ -44,12 +44,12 @@ template <class T> T taken(nb::handle given, const std::string& role, const char
 
 // --- The GIL.
 
-// An op on fewer elements takes less time than another thread needs to acquire the lock.
+// An op on fewer elements takes less time than a thread needs to acquire the lock.
 constexpr int64_t kLong = 8192;
 
 inline bool is_long(const Tensor& x) { return x.defined() && x.count() >= kLong; }
 inline bool is_long(const std::vector<Tensor>&) { return true; }
-// A factory's shape or a list of dims. It may hold -1, or extents too large for any memory.
+// shape: a factory's shape or a list of dims. It may hold -1, or extents too large for any memory.
 inline bool is_long(const Shape& shape) {
   double count = 1;
   for (const int64_t extent : shape) count *= static_cast<double>(extent);
@@ -65,7 +65,7 @@ class Unlocked {
   ~Unlocked() {
     try {
       PyEval_RestoreThread(state_);
-    } catch (...) {  // only that forced unwinding reaches this
+    } catch (...) {  // only the forced unwinding of pthread_exit reaches this handler
       for (;;) pause();
     }
   }
@@ -76,16 +76,16 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-// Calls f without the lock. f must own what it uses: another thread may release the Python objects meanwhile.
+// Calls f without the lock. f must own the objects that it uses: another thread may release Python objects during the call.
 template <class F> auto unlocked(F f) {
   const Unlocked released;
   return f();
 }
 
-// --- Parameters. A caster only keeps the object: the function's body converts it, so that Python sees what conversion
-// throws.
+// --- Parameters. A caster only keeps the object. The function's body converts the object, so that an exception of the
+// conversion reaches Python.
 
-// A Device, a name, or None for the default one.
+// A Device, the name of a device, or None for the default device.
 struct DeviceLike {
   nb::object given;
   Device get() const;
@@ -95,7 +95,7 @@ Device named_device(const std::string& name);
 // Adds the plugin directories that other packages announce. Runs once, before the first use of a device.
 void search_entry_points();
 
-// A DType as a Python object: nanobind would bind the plain one as an enumeration.
+// A DType as a Python object. nanobind would bind a plain DType as an enumeration.
 struct DTypeObject {
   DType value;
 };
@@ -107,12 +107,12 @@ struct DTypeLike {
   DType get(DType otherwise) const { return get().value_or(otherwise); }
 };
 
-// A number or a sequence of them; None where the parameter permits it.
+// A number or a sequence of numbers; None, which means no numbers, if the parameter permits None.
 struct NumbersLike {
   std::vector<double> numbers;
 };
 
-// A whole number or a sequence of them; None, where the parameter permits it, is no number.
+// A whole number or a sequence of whole numbers; None, which means no numbers, if the parameter permits None.
 struct ShapeLike {
   std::vector<int64_t> extents;
   Shape get() const { return Shape(extents); }
@@ -122,32 +122,34 @@ struct NumberLike {
   Number value{0};
   bool boolean = false;
 };
-// Whether x is a number and not an array: int, float, bool, a scalar of NumPy. Never leaves an error set.
+// Returns whether x is a number and not an array, and sets number: int, float, bool or a scalar of NumPy. Never leaves an
+// error set.
 bool number_of(PyObject* x, Number& number) noexcept;
-// Whether x is Python's or NumPy's bool.
+// Returns whether x is Python's or NumPy's bool.
 bool is_bool(PyObject* x) noexcept;
 
-// Whether it is the name of a dtype.
+// Returns whether this is the name of a dtype.
 bool names_dtype(const std::string& name);
 
-// "none", "mean" or "sum".
+// The name of a reduction: "none", "mean", "sum" or "batchmean".
 struct ReductionLike {
   std::string name;
   Reduction get() const;
 };
 
-// A path: str, bytes or os.PathLike.
+// Converts a path: str, bytes or os.PathLike. Throws ValueError for a path with the character 0.
 std::string path_of(const nb::object& path);
-// str(x) in UTF-8; what has no such form, a lone surrogate, becomes "\\ud800".
+// Returns str(x) in UTF-8. A lone surrogate, which has no UTF-8 form, becomes "\\ud800".
 std::string utf8_of(nb::handle x);
 
 // --- Tensors.
 
 // The Python type; null until bind_tensor.
 extern PyTypeObject* tensor_type;
-// Calls functions with a tensor of a derived class among the arguments; null as long as there is no such class.
+// Handles calls with a tensor of a derived class among the arguments; null as long as there is no such class.
 extern PyObject* dispatcher;
-// Whether an argument, or an element of a list, is such a tensor, and calls are dispatched.
+// Returns whether an argument, or an element of a list or tuple, is a tensor of a derived class; false inside of
+// _undispatched.
 bool has_derived(PyObject* const* arguments, size_t count);
 inline bool is_derived(PyObject* x) { return Py_TYPE(x) != tensor_type && PyType_IsSubtype(Py_TYPE(x), tensor_type); }
 inline bool is_tensor(PyObject* x) {
@@ -163,22 +165,23 @@ inline nb::object wrap(Tensor tensor) { return tensor.defined() ? nb::steal(new_
 // Returns a new reference to a named tuple of plugrad._results.
 PyObject* new_result(const ValuesIndices& result);
 PyObject* new_result(const MinMax& result);
-// The values of a ValuesIndices, whose reference this takes; the object itself if it is anything else.
+// Returns the values of a ValuesIndices and releases the reference to it; returns any other object unchanged.
 PyObject* values_alone(PyObject* result);
 
-// The extents as a tuple that also equals lists.
+// Returns the extents as a tuple that also equals lists.
 nb::object shape_tuple(const Shape& shape);
 
-// Makes a tensor of numbers, nested sequences, arrays (buffer protocol or DLPack) or tensors. Without a dtype, numbers are
-// f32 and arrays keep theirs. Sets *from_numbers, if given, to whether the data were numbers.
+// Makes a tensor of numbers, nested sequences, arrays (buffer protocol or DLPack) or tensors. Without a dtype, numbers get
+// the default dtype, bools get bool, and arrays keep their dtype. Sets *from_numbers, if given, to whether the data were
+// numbers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers = nullptr);
-// The dtype that PyTorch infers for whole numbers and nested lists of them: i64. Nothing for other data.
+// Returns i64, as PyTorch infers, for whole numbers and nested lists of whole numbers; nothing for any other data.
 std::optional<DType> dtype_of_numbers(nb::handle data);
 nb::object to_list(const Tensor& x);
-// Whether x is a list, or an array of another library, that can be an operand beside a tensor.
+// Returns whether x is a list, or an array of another library, that can be an operand with a tensor.
 bool holds_numbers(PyObject* x);
-// Makes it a tensor on the device of `other`. Arrays keep their dtype; numbers in lists take that of `other` if it holds
-// them.
+// Makes x a tensor on the device of `other`. Arrays keep their dtype; numbers in lists, and arrays of rank 0, take the dtype
+// of `other` if that dtype can represent their kind.
 Tensor tensor_beside(PyObject* x, const Tensor& other);
 
 // x[key] and x[key] = value.
@@ -217,9 +220,9 @@ void bind_amp(nb::module_& m);
 void bind_io(nb::module_& m);
 void bind_calls(nb::module_& m);
 void bind_subclasses(nb::module_& m, nb::class_<Tensor>& tensor);
-// The dtype of tensors of fractions that are given none. Under the GIL.
+// The default dtype of tensors of fractions. Guarded by the GIL.
 DType& default_floating();
-// The slots of operators and subscripts; a zero ends the list.
+// Returns the slots of operators and subscripts; a zero ends the list.
 PyType_Slot* tensor_slots();
 extern PyType_Slot buffer_slots[2];
 
@@ -227,7 +230,7 @@ extern PyType_Slot buffer_slots[2];
 
 namespace nanobind::detail {
 
-// Keeps the object as it was given.
+// Keeps the given object unconverted.
 template <class Like, class Text> struct keeping_caster {
   NB_TYPE_CASTER(Like, Text::value)
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
@@ -254,7 +257,7 @@ struct dtype_text {
 };
 template <> struct type_caster<plugrad::python::DTypeLike> : keeping_caster<plugrad::python::DTypeLike, dtype_text> {};
 
-// Named tuples; only results.
+// A caster for results that are named tuples.
 template <class Result> struct result_caster {
   using Value = Result;
   template <class T> using Cast = Result;

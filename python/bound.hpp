@@ -1,4 +1,4 @@
-// A function of the core as Python calls it: parameters converted, long ops without the GIL.
+// Wrappers that make a function of the core callable from Python: they convert parameters and run long ops without the GIL.
 #pragma once
 #include <python/binding.hpp>
 #include <python/choices.hpp>
@@ -11,12 +11,12 @@
 
 namespace plugrad::python {
 
-// The type that the module takes in place of a core parameter, and its conversion to that.
+// The type that a binding takes for a parameter of the core, and the conversion to the parameter's type.
 template <class T> struct Taken {
   using Type = T;
   static const std::decay_t<T>& core(const std::decay_t<T>& x) { return x; }
 };
-// None is an undefined tensor, where the parameter permits it.
+// None is an undefined tensor if the parameter permits None.
 template <> struct Taken<const Tensor&> {
   using Type = const Tensor*;
   static Tensor core(const Tensor* x) { return x ? *x : Tensor(); }
@@ -70,7 +70,7 @@ inline nb::object given(Shape&& result) { return shape_tuple(result); }
 inline nb::typed<nb::tuple, Tensor, nb::ellipsis> given(std::vector<Tensor>&& result) {
   return nb::borrow<nb::typed<nb::tuple, Tensor, nb::ellipsis>>(nb::tuple(nb::cast(std::move(result))));
 }
-// The distinct elements alone, or a tuple of what was asked for.
+// Returns the distinct elements alone, or a tuple with the requested tensors.
 inline nb::object given(Unique&& result) {
   nb::list all;
   for (Tensor& each : std::array{result.values, result.inverse, result.counts})
@@ -82,13 +82,13 @@ inline nb::object given(Histogram&& result) {
 }
 template <class T> T given(T&& result) { return std::forward<T>(result); }
 
-// The dtype of a number that is given none, as in PyTorch; f32 for other parameters.
+// Returns the default dtype for a number, as in PyTorch; bool, the lowest dtype in promotions, for any other parameter.
 inline DType dtype_of(const NumberLike& x) {
   return x.boolean ? DType::boolean : x.value.floating() ? default_floating() : DType::i64;
 }
 template <class T> DType dtype_of(const T&) { return DType::boolean; }
 
-// The dtype of a result that is made of numbers, unless it is given.
+// Returns the default dtype of a result that is made of numbers.
 template <class... A, class... Given> DType default_dtype(const Given&... parameters) {
   if constexpr (!(std::is_same_v<A, Number> || ...)) return default_floating();
   DType dtype = DType::boolean;
@@ -100,7 +100,7 @@ template <class T, class Given> decltype(auto) core_argument(const Given& given,
   else return Taken<T>::core(given);
 }
 
-// The tensors among the arguments; another overload fits where one is none.
+// Converts the arguments to tensors. Tries the next overload if an argument is not a tensor.
 inline std::vector<Tensor> tensors_of(const nb::handle given) {
   std::vector<Tensor> tensors;
   for (const nb::handle each : given) {
@@ -122,7 +122,7 @@ template <class R, class... A> auto bound(R (*function)(A...)) {
   };
 }
 
-// A function and its twin that also returns indices, as one that is told by a last parameter which of them to call.
+// Joins a function and its twin that also returns indices. The last parameter, return_indices, chooses the function.
 template <class... A> auto either(Tensor (*values)(A...), ValuesIndices (*both)(A...)) {
   return [values, both](typename Taken<A>::Type... parameters, bool return_indices) -> nb::any {
     if (return_indices) return nb::borrow<nb::any>(nb::cast(bound(both)(parameters...)));
@@ -134,7 +134,7 @@ inline Tensor with_gradient(Tensor made, bool wanted) {
   if (wanted) made.requires_grad_();
   return made;
 }
-// The same for a function that makes a tensor: it takes requires_grad, too.
+// Like bound, for a function that makes a tensor; also takes requires_grad.
 template <class... A> auto tracked(Tensor (*function)(A...)) {
   return [function](typename Taken<A>::Type... parameters, bool requires_grad) {
     return with_gradient(bound(function)(parameters...), requires_grad);
@@ -144,7 +144,7 @@ template <class... A> auto tracked(Tensor (*function)(A...)) {
 // A Python object that holds a Tensor.
 using TensorObject = nb::typed<nb::object, Tensor>;
 
-// The same for a function that a method applies in place; the method returns its tensor.
+// Like bound, for a function that a method applies in place; the method returns its tensor.
 template <class... A> auto in_place(const char* name, Tensor (*function)(const Tensor&, A...)) {
   return [name, function](nb::handle self, typename Taken<A>::Type... parameters) -> TensorObject {
     Tensor x = nb::cast<Tensor>(self);
@@ -158,7 +158,7 @@ template <class... A> auto in_place(const char* name, Tensor (*function)(const T
   };
 }
 
-// The same for a function of a list of tensors, given one by one.
+// Like bound, for a function of a list of tensors that Python passes one by one.
 template <class R, class... A> auto spread(R (*function)(const std::vector<Tensor>&, A...)) {
   return [function](const nb::args& tensors, typename Taken<A>::Type... parameters) {
     return bound(function)(tensors_of(tensors), parameters...);

@@ -1,5 +1,5 @@
-// Functions of Python that passes call: hooks, functions with gradients of their own, checkpoints. Passes run without the
-// GIL, so each call takes it.
+// Python functions called during passes: hooks, functions with gradients of their own, checkpoints. Passes run without the
+// GIL, so each call acquires the GIL.
 #include <python/binding.hpp>
 #include <python/held.hpp>
 
@@ -12,7 +12,7 @@
 namespace plugrad::python {
 namespace {
 
-// What a function returned in place of a tensor; None is undefined.
+// The tensor that a function returned; None is an undefined tensor.
 Tensor tensor_or_none(const nb::handle& given, const std::string& what) {
   if (given.is_none()) return {};
   if (is_tensor(given.ptr())) return tensor_in(given.ptr());
@@ -27,7 +27,7 @@ nb::object tuple_of(const std::vector<Tensor>& tensors) {
 
 // --- Hooks.
 
-// The collector does not see that a hook refers to its own tensor: a warning says so.
+// Python's garbage collector does not find the cycle of a hook that refers to its own tensor, so a warning reports it.
 HookHandle register_hook(const nb::object& self, nb::callable hook) {
   nb::module_::import_("plugrad._cycles").attr("note_hook")(hook, self);
   return nb::cast<Tensor&>(self).register_hook([held = Held(std::move(hook))](const Tensor& grad) {
@@ -36,7 +36,7 @@ HookHandle register_hook(const nb::object& self, nb::callable hook) {
   });
 }
 
-// The hook receives the object on which it was registered, if that still lives.
+// The hook receives the Python object on which it was registered if that object is alive, else a new object.
 HookHandle register_accumulate_hook(nb::handle self, nb::callable hook) {
   const nb::object weak = nb::module_::import_("weakref").attr("ref")(self);
   return nb::cast<Tensor&>(self).register_post_accumulate_grad_hook(
@@ -48,25 +48,27 @@ HookHandle register_accumulate_hook(nb::handle self, nb::callable hook) {
 }
 
 void bind_hooks(nb::module_& m, nb::class_<Tensor>& tensor) {
-  nb::class_<HookHandle>(m, "HookHandle", "What register_hook returns. In a with statement it removes the hook at the end.")
-      .def("remove", &HookHandle::remove, "Later passes no longer call the hook.")
+  nb::class_<HookHandle>(
+      m, "HookHandle",
+      "The result of register_hook. As a context manager, the handle removes the hook at the end of the block.")
+      .def("remove", &HookHandle::remove, "Removes the hook: later passes do not call it.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> HookHandle"))
       .def("__exit__", [](HookHandle& self, const nb::args&) { self.remove(); });
   tensor
       .def("register_hook", register_hook, nb::arg("hook"),
-           "Makes later passes of backward and grad call `hook(gradient)` with this tensor's gradient, once all of it has "
-           "arrived.\n\nA tensor that the hook returns replaces the gradient. Several hooks run in the order of their "
-           "registration. If a hook raises, the pass ends and changes no gradient. Returns a handle whose remove() ends "
-           "this. A hook keeps alive what it refers to; a warning says if that is its own tensor.")
+           "Makes later passes of backward and grad call `hook(gradient)` with this tensor's complete gradient.\n\nA tensor "
+           "that the hook returns replaces the gradient. Several hooks run in the order of their registration. If a hook "
+           "raises, the pass ends and changes no gradient. Returns a handle whose remove() removes the hook. The hook keeps "
+           "the objects alive to which it refers; a warning reports a hook that refers to its own tensor.")
       .def("register_post_accumulate_grad_hook", register_accumulate_hook, nb::arg("hook"),
-           "Makes later calls of backward call `hook(tensor)` with this leaf after they stored all gradients.\n\nReturns a "
-           "handle whose remove() ends this. Raises ValueError for results of ops.");
+           "Makes later calls of backward call `hook(tensor)` with this leaf after they have stored all gradients.\n\n"
+           "Returns a handle whose remove() removes the hook. Raises ValueError for results of ops.");
 }
 
 // --- Functions.
 
-// A call of a class derived from plugrad.Function. The context is an object of Python.
+// A call of a class derived from plugrad.Function. The context is a Python object.
 class PythonFunction final : public Function {
  public:
   PythonFunction(const nb::object& type, nb::object context, nb::tuple arguments)
@@ -94,7 +96,7 @@ class PythonFunction final : public Function {
     return tensors;
   }
 
-  // What forward returned, with these tensors in place of its own. Called once.
+  // Returns the results of forward with these tensors in place of its tensors. Called once.
   nb::object take_results(const std::vector<Tensor>& tensors) {
     nb::list all;
     size_t next = 0;
@@ -119,7 +121,7 @@ class PythonFunction final : public Function {
   }
 
  private:
-  // Shows the saved tensors to backward. Results among them would keep the call alive.
+  // Lends the saved tensors to backward for one call: a saved result that stays in the context would keep the call alive.
   class Lent {
    public:
     Lent(nb::handle context, const nb::object& saved) : context_(context) { context.attr("_saved") = saved; }
@@ -144,7 +146,7 @@ class PythonFunction final : public Function {
     return all;
   }
 
-  // One gradient for each argument that is a tensor. As in PyTorch there may be more of None at the end.
+  // Returns one gradient for each argument that is a tensor. As in PyTorch, more results may follow if they are None.
   std::vector<Tensor> gradients_in(const nb::tuple& made) const {
     std::vector<Tensor> all;
     for (size_t i = 0; i < made.size(); ++i) {
@@ -161,7 +163,7 @@ class PythonFunction final : public Function {
 
   std::string name_;
   Held type_, context_;
-  nb::object arguments_, results_;     // tuples, while forward runs; later null, because dropping them needs the GIL
+  nb::object arguments_, results_;     // tuples while forward runs; null later, because a release needs the GIL
   std::vector<bool> is_tensor_;        // of the arguments
   std::vector<bool> returned_tensor_;  // of the results
   bool single_ = false;

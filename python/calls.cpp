@@ -1,6 +1,6 @@
 // The functions of the module as the package shows them. nanobind converts arguments and chooses the overload. A Function
-// stands around each function of nanobind: it takes NumPy's and PyTorch's names of parameters, and puts a short sentence in
-// place of nanobind's list of all overloads where no overload fits.
+// wraps each nanobind function: it accepts NumPy's and PyTorch's names of parameters, and if no overload fits, it replaces
+// nanobind's list of all overloads by a short sentence.
 #include <python/binding.hpp>
 #include <python/calls.hpp>
 
@@ -14,7 +14,7 @@
 #include <string_view>
 
 namespace plugrad::python {
-// A parameter that fits where nanobind permits conversions: after all overloads have refused the arguments as they are.
+// A parameter that fits only when nanobind permits conversions: after all overloads have refused the unconverted arguments.
 struct AfterAll {};
 }  // namespace plugrad::python
 
@@ -33,11 +33,11 @@ struct Function {
   vectorcallfunc vectorcall;
   PyObject* inner;          // nanobind's function
   vectorcallfunc run;       // calls it
-  PyObject* name;           // for messages: a setter has its property's name
-  PyObject* further_names;  // a dict: a further name of a parameter, the parameter's name
+  PyObject* name;           // for messages: the name of the property if the function is a setter
+  PyObject* further_names;  // a dict from the further name of a parameter to the parameter's name
   PyObject* weak_references;
-  bool draws;       // random numbers: it takes a Generator as `generator`
-  bool dispatches;  // calls with a tensor of a derived class
+  bool draws;       // whether it draws random numbers and takes a Generator as `generator`
+  bool dispatches;  // whether calls with a tensor of a derived class go to the dispatcher
 };
 Function& function_of(PyObject* self) { return *reinterpret_cast<Function*>(self); }
 
@@ -47,7 +47,7 @@ template <class Names> bool is_among(PyObject* name, const Names& names) {
   return std::ranges::any_of(names, [name](const char* each) { return is_name(name, each); });
 }
 
-// Parameters that may be None in PyTorch, where the core leaves them out.
+// Parameters that may be None in PyTorch. The call leaves such a None out.
 constexpr std::array kMayBeNone = {"dim", "axis", "correction", "spacing", "generator", "out"};
 
 // --- Calls.
@@ -64,7 +64,7 @@ nb::dict given_by_name(PyObject* const* values, PyObject* names) {
   return named;
 }
 
-// Puts the sentence of plugrad._messages in place of nanobind's error that no overload fits. Other errors stay.
+// Replaces nanobind's error that no overload fits by the sentence of plugrad._messages. Keeps all other errors.
 void explain(const Function& function, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
   guarded(0, [&] {
     nb::python_error error;
@@ -92,7 +92,7 @@ PyObject* run(const Function& function, PyObject* const* arguments, size_t count
   return result;
 }
 
-// Arguments with the names that nanobind's function knows. A dim that is None is left out: it means all.
+// Arguments with the parameter names of nanobind's function. Leaves out arguments of kMayBeNone that are None.
 struct Renamed {
   Renamed(const Function& function, PyObject* const* given, size_t positional, PyObject* given_names)
       : arguments(given, given + positional) {
@@ -122,7 +122,7 @@ struct Renamed {
   nb::tuple names;
 };
 
-// Puts the device's generator into the state of a Generator, and takes the state back at the end.
+// Sets the device's generator to the state of a Generator, and stores the new state in the Generator at the end.
 class Drawing {
  public:
   Drawing(PyObject* function, nb::handle generator) : generator_(nb::borrow(generator)) {
@@ -203,7 +203,7 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-// x.relu: the method and its object as one callable.
+// Returns the method and its object as one callable, as for x.relu.
 PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
   if (!object) return Py_NewRef(self);
   static PyObject* const method = nb::module_::import_("types").attr("MethodType").inc_ref().ptr();
@@ -237,7 +237,7 @@ PyTypeObject* function_type(bool is_method) {
   return types[is_method];
 }
 
-// --- Constructors, which nanobind calls directly. A last overload says that no other overload fits.
+// --- Constructors, which nanobind calls directly. A last overload raises the error that no overload fits.
 
 void bind_refusal(nb::handle type) {
   const auto refuse = [type](nb::handle self, const nb::args& given, AfterAll, const nb::kwargs& named) {
@@ -257,7 +257,7 @@ class Functions {
     for (const CallName& each : call_names()) names_[each.function].push_back(each);
   }
 
-  // The Function around one of nanobind's, one for each; a null object for anything else.
+  // Returns the Function that wraps a nanobind function, always the same one; a null object for any other object.
   nb::object around(nb::handle inner, nb::handle name) {
     const std::string type = type_name_of(inner);
     if (type != "nb_func" && type != "nb_method") return {};
@@ -266,7 +266,7 @@ class Functions {
     return made;
   }
 
-  // The members of a module or of a class.
+  // Wraps the members of a module or of a class.
   void wrap(nb::handle owner) {
     for (const nb::handle each : nb::list(owner.attr("__dict__").attr("items")())) {
       const nb::object name = each[0];
@@ -296,7 +296,7 @@ class Functions {
     return made;
   }
 
-  // A name that stands for itself is taken out of the general names.
+  // Returns the further names of a function's parameters. A function's own names replace the general names.
   nb::dict further_names(const std::string& function, bool draws) {
     nb::dict all;
     for (const std::string& each : {std::string(), function})

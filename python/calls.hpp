@@ -1,16 +1,16 @@
-// The names that calls may use, from functions.toml. generate.py defines these functions.
+// The further names of parameters in calls, from functions.toml. generate.py defines these functions.
 #pragma once
 #include <span>
 
 namespace plugrad::python {
 
-// A further name of a parameter of a function. Without the function's name: of all functions.
+// A further name, `theirs`, of a function's parameter `ours`. An empty function name means all functions.
 struct CallName {
   const char *function, *theirs, *ours;
 };
 std::span<const CallName> call_names();
 
-// The functions that draw random numbers and so take a Generator.
+// Returns the names of the functions that draw random numbers and therefore take a Generator.
 std::span<const char* const> drawing_functions();
 
 }  // namespace plugrad::python

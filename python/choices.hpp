@@ -1,4 +1,4 @@
-// Enumerations of the core, which Python names by strings.
+// Enumerations of the core, whose values are strings in Python.
 #pragma once
 #include <plugrad/plugrad.hpp>
 

@@ -24,7 +24,7 @@ nb::list list_of(std::vector<Tensor> tensors) {
   return all;
 }
 
-// function: takes a list of tensors; returns a list of tensors and None, and a number that says what they are.
+// function: takes a list of tensors; returns a list of tensors and None, and a number for the form of the results.
 template <class Function>
 StepResults replayed(const CompiledStep& step, const std::vector<Tensor>& arguments, std::string_view constants,
                      const Function& function) {
@@ -47,8 +47,8 @@ bool are_tensors(const nb::tuple& all) {
   return true;
 }
 
-// The call of an object of plugrad/_compile.py. Positional tensors alone, and a lone tensor as the result, which form 0
-// means, need nothing of Python; the object's methods deal with all else.
+// Calls an object of plugrad/_compile.py. A call with only positional tensors and a single tensor as the result (form 0)
+// runs without Python code; the object's methods handle all other calls.
 PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const nb::handle self = object;
@@ -73,7 +73,7 @@ nb::list run_saved(const SavedModel& model, const nb::list& inputs) {
   return list_of(unlocked([&] { return model(given); }));
 }
 
-// Shapes and dtypes.
+// Returns pairs of a shape and a dtype.
 nb::list described(const std::vector<ModelTensor>& tensors) {
   nb::list all;
   for (const ModelTensor& each : tensors) {

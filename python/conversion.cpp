@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string& why) { throw Error(Code::invalid, "[tensor] " + why); }
 
-// How the host stores an element: a byte for bool, which u8 must not be taken for.
+// The type in which the host stores an element. A bool is a byte, but its type must differ from the type of u8.
 enum class Truth : uint8_t {};
 template <class T> using Host = std::conditional_t<std::is_same_v<T, bool>, Truth, T>;
 
@@ -27,7 +27,7 @@ std::string extents_text(const std::vector<int64_t>& extents) {
 
 // --- Nested sequences of numbers.
 
-// The shape by the first element of each list. The other elements are checked while they are read.
+// Returns the shape by the first element of each list. Reader checks all other elements.
 std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
   std::vector<int64_t> extents;
   *leaf = nullptr;
@@ -124,7 +124,7 @@ Tensor read_as(PyObject* data, const std::vector<int64_t>& extents, DType dtype,
 
 enum class Kind { boolean, integer, floating };
 
-// The kind that holds all numbers in nested lists.
+// Returns the kind that can represent all numbers in nested lists.
 Kind kind_of(PyObject* data) {
   if (!is_list(data)) {
     if (is_tensor(data)) return is_floating(tensor_in(data).dtype()) ? Kind::floating : Kind::integer;
@@ -136,7 +136,7 @@ Kind kind_of(PyObject* data) {
   return kind;
 }
 
-// Whether the first element of nested lists is a tensor or an array with rows, which lists of numbers cannot hold.
+// Returns whether the first element of nested lists is a tensor or an array of rank 1 or more, and so not a number.
 bool holds_arrays(PyObject* data) {
   if (!is_list(data)) return false;
   PyObject* leaf = nullptr;
@@ -198,7 +198,8 @@ std::vector<char> from_unsigned(std::vector<char> raw) {
   return raw;
 }
 
-// The dtype for elements in a format of Python's struct module. A long has the size that the array says.
+// Returns the dtype for elements in a format of Python's struct module, and the elements. The array gives the size of a
+// long.
 std::pair<DType, std::vector<char>> elements_of(const char* format, Py_ssize_t size, std::vector<char> raw) {
   const char* code = format ? format : "B";
   if (*code == '@' || *code == '=' || *code == '<') ++code;
@@ -229,7 +230,7 @@ Tensor from_buffer(PyObject* data, Device device) {
   return unlocked([&] { return Tensor::from_host(elements.data(), count, dtype, shape, device); });
 }
 
-// Lists and arrays alike: fractions do not become integers.
+// Refuses fractions for integers, in arrays as in lists.
 void require_whole(const Tensor& x, const Tensor& whole) {
   if (!x.count() || !sum(ne(cast(whole, x.dtype()), x)).item<int64_t>()) return;
   fail(std::string("an element of this array of ") + dtype_name(x.dtype()) + " is not a whole number of " +
@@ -252,7 +253,7 @@ Tensor from_dlpack_copy(nb::handle data, std::optional<DType> dtype, Device devi
   nb::object imported;
   try {
     imported = nb::module_::import_("plugrad").attr("from_dlpack")(data);
-  } catch (nb::python_error& error) {  // NumPy has more dtypes, and from_buffer widens them
+  } catch (nb::python_error& error) {  // from_buffer widens the dtypes that only NumPy has
     if (!error.matches(PyExc_ValueError) || !nb::hasattr(data, "__array__")) throw;
     return fitted(from_buffer(data.attr("__array__")().ptr(), device), dtype, device);
   }
@@ -261,7 +262,7 @@ Tensor from_dlpack_copy(nb::handle data, std::optional<DType> dtype, Device devi
   return fitted(own, dtype, device);
 }
 
-// The rows of a list as one tensor, outside the graph.
+// Returns the rows of a list as one tensor, outside the graph.
 Tensor stacked(nb::handle rows, Device device) {
   std::vector<Tensor> all;
   for (const nb::handle each : rows) all.push_back(tensor_from(each, std::nullopt, device));

@@ -1,4 +1,4 @@
-// Derivatives of Python functions; plugrad/autograd.py shapes arguments and results.
+// Derivatives of Python functions; plugrad/autograd.py converts arguments and results.
 #include <python/binding.hpp>
 #include <python/held.hpp>
 

@@ -17,7 +17,7 @@ constexpr int32_t kGpuTypes[] = {2,  4,  7,  8,
 
 std::string backend_of(const std::string& name) { return name.substr(0, name.find(':')); }
 
-// Why there is no such device: the reason that the plugin or the loader gave.
+// Returns the reason for a missing device, from the plugin or the loader.
 std::string why_not(const std::string& name) {
   const std::string backend = backend_of(name);
   for (const PluginRecord& record : plugins()) {
@@ -35,8 +35,8 @@ std::string why_not(const std::string& name) {
 
 bool is_gpu(const Device& device) { return std::ranges::count(kGpuTypes, device.dlpack_type()) > 0; }
 
-// The first GPU of CUDA, else the first of another kind, or an undefined one: a GPU has often both a plugin for CUDA and one
-// for Vulkan. It skips devices that cannot be opened.
+// Returns the first GPU of CUDA, else the first GPU of another plugin, else an undefined device. CUDA comes first because a
+// GPU often has a plugin for CUDA and a plugin for Vulkan. Skips devices that cannot be opened.
 Device first_gpu() {
   search_entry_points();
   Device found;
@@ -53,7 +53,7 @@ Device first_gpu() {
   return found;
 }
 
-// "cpu" and "cuda" for the first ones, "cuda:1" for others.
+// Returns the name without ":0": "cpu" and "cuda", but "cuda:1".
 std::string short_name(const Device& device) {
   const std::string& name = device.name();
   return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
@@ -66,27 +66,28 @@ Device cuda_device(int64_t index) {
 }
 
 void bind_memory(nb::module_& m) {
-  nb::class_<MemoryStats>(m, "MemoryStats", "Bytes of device memory that plugrad took.")
+  nb::class_<MemoryStats>(m, "MemoryStats", "Bytes of device memory that plugrad has allocated.")
       .def_ro("active", &MemoryStats::active,
-              "Held by tensors and workspaces; small blocks that other threads keep count as held.")
-      .def_ro("cached", &MemoryStats::cached, "Free, kept for reuse.")
-      .def_ro("peak", &MemoryStats::peak, "The most that was active at once, with small blocks counted by their chunks.")
-      .def_ro("reserved", &MemoryStats::reserved, "Taken from the device: active and cached.")
-      .def_ro("small", &MemoryStats::small, "Of reserved: chunks for blocks up to 4 KB.")
-      .def_ro("segments", &MemoryStats::segments, "How many buffers make up reserved.")
-      .def_ro("largest_free", &MemoryStats::largest_free, "The largest free block.")
+              "Bytes of tensors and workspaces; small blocks that other threads keep for reuse are included.")
+      .def_ro("cached", &MemoryStats::cached, "Free bytes that are kept for reuse.")
+      .def_ro("peak", &MemoryStats::peak,
+              "The maximum of active since reset_peak(). Small blocks count with their whole chunks.")
+      .def_ro("reserved", &MemoryStats::reserved, "Bytes allocated from the device: active and cached.")
+      .def_ro("small", &MemoryStats::small, "The part of reserved in chunks for blocks of up to 4 KB.")
+      .def_ro("segments", &MemoryStats::segments, "The number of buffers that make up reserved.")
+      .def_ro("largest_free", &MemoryStats::largest_free, "Bytes of the largest free block.")
       .def("__repr__", [](const MemoryStats& s) {
         return "MemoryStats(active=" + std::to_string(s.active) + ", cached=" + std::to_string(s.cached) +
                ", peak=" + std::to_string(s.peak) + ", reserved=" + std::to_string(s.reserved) +
                ", small=" + std::to_string(s.small) + ", segments=" + std::to_string(s.segments) +
                ", largest_free=" + std::to_string(s.largest_free) + ")";
       });
-  nb::class_<DeviceCounters>(m, "DeviceCounters", "What passed through a device since it was opened.")
+  nb::class_<DeviceCounters>(m, "DeviceCounters", "Counts of a device's calls and copies since the device was opened.")
       .def_ro("kernels", &DeviceCounters::kernels, "Calls of the plugin's kernels.")
       .def_ro("layout_copies", &DeviceCounters::layout_copies,
               "Dense copies, made for kernels that do not accept an operand's layout.")
       .def_ro("widened", &DeviceCounters::widened,
-              "Ops that the plugin lacks in their dtype and the core computed in a wider one.")
+              "Ops that the plugin lacks in their dtype and the core computed in a wider dtype.")
       .def_ro("decompositions", &DeviceCounters::decompositions,
               "Ops that the plugin lacks and the core composed of other ops.")
       .def_ro("host_fallbacks", &DeviceCounters::host_fallbacks, "Ops that a host-memory backend ran instead.")
@@ -104,7 +105,7 @@ Device any_gpu() {
 bool is_cuda_available() {
   try {
     search_entry_points();
-  } catch (...) {  // the question itself must not fail
+  } catch (...) {  // this function must not raise
   }
   return has_device("cuda:0");
 }
@@ -124,26 +125,29 @@ void bind_makers(nb::class_<Device>& c) {
        },
        nb::arg("name"), nb::arg("index") = nb::none())
       .def_static(
-          "cpu", [] { return named_device("cpu"); }, "The CPU.")
-      .def_static("cuda", cuda_device, nb::arg("index") = 0,
-                  "A CUDA device. Raises RuntimeError, which names CUDA and the reason, where there is none.")
-      .def_static("gpu", any_gpu,
-                  "A GPU: the first one of CUDA, else the first of another plugin; software does not count. Raises "
-                  "RuntimeError where there is none.")
+          "cpu", [] { return named_device("cpu"); }, "Returns the CPU.")
       .def_static(
-          "is_gpu_available", [] { return first_gpu().defined(); }, "Whether there is a GPU of any kind.")
+          "cuda", cuda_device, nb::arg("index") = 0,
+          "Returns a CUDA device. Raises RuntimeError with the reason if there is no such device, and ValueError for a "
+          "negative index.")
+      .def_static(
+          "gpu", any_gpu,
+          "Returns the first GPU of CUDA, else the first GPU of another plugin; software devices do not count. Raises "
+          "RuntimeError if there is no GPU.")
+      .def_static(
+          "is_gpu_available", [] { return first_gpu().defined(); }, "Returns whether there is a GPU of any kind.")
       .def_static("is_cuda_available", is_cuda_available,
-                  "Whether there is a CUDA device. Cheap: opens nothing and raises nothing.");
+                  "Returns whether there is a CUDA device. Opens no device and raises no error.");
 }
 
 void bind_properties(nb::class_<Device>& c) {
   c.def(
        "is_cpu", [](const Device& d) { return backend_of(d.name()) == "cpu"; },
-       "Whether the device belongs to the plugin cpu.")
+       "Returns whether the device belongs to the plugin cpu.")
       .def(
           "is_cuda", [](const Device& d) { return backend_of(d.name()) == kCuda; },
-          "Whether the device belongs to the plugin cuda.")
-      .def("is_gpu", is_gpu, "Whether DLPack counts the device among the GPUs.")
+          "Returns whether the device belongs to the plugin cuda.")
+      .def("is_gpu", is_gpu, "Returns whether the device's DLPack type is a GPU.")
       .def_prop_ro(
           "name", [](const Device& d) { return d.name(); }, "The full name: 'cpu:0'.")
       .def_prop_ro(
@@ -152,7 +156,7 @@ void bind_properties(nb::class_<Device>& c) {
           "index", [](const Device& d) { return std::stoi(d.name().substr(d.name().find(':') + 1)); },
           "The number after the colon.")
       .def_prop_ro(
-          "description", [](const Device& d) { return d.description(); }, "The name that people know the hardware by.")
+          "description", [](const Device& d) { return d.description(); }, "The usual name of the hardware.")
       .def_prop_ro(
           "plugin", [](const Device& d) { return d.plugin(); }, "The path of the plugin's file.")
       .def("__eq__", equals, nb::arg("other").none())
@@ -165,27 +169,28 @@ void bind_properties(nb::class_<Device>& c) {
 void bind_actions(nb::class_<Device>& c) {
   c.def(
        "synchronize", [](const Device& d) { unlocked([d] { d.sync(); }); },
-       "Waits for everything that was submitted. Raises the error of an op that failed meanwhile.")
-      .def("memory", &Device::memory, "Returns the bytes in use, cached, and the most in use at once.")
-      .def("reset_peak", &Device::reset_peak, "Starts counting the peak again.")
+       "Waits for all submitted work. Raises the error of an op that failed in the meantime.")
+      .def("memory", &Device::memory, "Returns MemoryStats: the bytes in use, cached, and at the peak.")
+      .def("reset_peak", &Device::reset_peak, "Resets the peak to the bytes in use now.")
       .def(
           "trim", [](const Device& d) { return unlocked([d] { return d.trim(); }); },
-          "Returns cached memory to the device, and the number of bytes.")
-      .def("counters", &Device::counters, "Returns counts of what passed through the device since it was opened.");
+          "Frees cached memory of the device, and returns the number of freed bytes.")
+      .def("counters", &Device::counters, "Returns DeviceCounters: counts of calls and copies since the device was opened.");
 }
 
 void bind_records(nb::module_& m) {
   nb::class_<PluginRecord>(
-      m, "PluginRecord", "What became of one file that looked like a plugin, or of a directory that could not be searched.")
+      m, "PluginRecord", "The result of loading a file that looks like a plugin, or of a directory that cannot be searched.")
       .def_ro("path", &PluginRecord::path)
       .def_prop_ro(
           "stage", [](const PluginRecord& r) { return stage_name(r.stage); },
-          "The last stage that loading reached; 'ready' is the end.")
-      .def_ro("reason", &PluginRecord::reason, "Why loading stopped, or why there is no device; else empty.")
-      .def_ro("name", &PluginRecord::name, "The backend's name, once known.")
+          "The last stage that loading reached; 'ready' is the final stage.")
+      .def_ro("reason", &PluginRecord::reason, "The reason why loading stopped or why there is no device; else empty.")
+      .def_ro("name", &PluginRecord::name, "The backend's name; empty if loading stopped before the name was known.")
       .def_ro("version", &PluginRecord::version)
-      .def_ro("devices", &PluginRecord::devices, "How many devices the plugin has.")
-      .def_ro("notes", &PluginRecord::notes, "What it changed in the process, which the core put back; else empty.")
+      .def_ro("devices", &PluginRecord::devices, "The number of the plugin's devices.")
+      .def_ro("notes", &PluginRecord::notes,
+              "Changes that the plugin made to the process and the core reverted; else empty.")
       .def_prop_ro("is_ready", [](const PluginRecord& r) { return r.stage == Stage::ready; })
       .def("__repr__", [](const PluginRecord& r) {
         return "PluginRecord(" + (r.name.empty() ? r.path : r.name + " " + r.version) + ", " + stage_name(r.stage) +
@@ -195,7 +200,7 @@ void bind_records(nb::module_& m) {
 
 std::string absolute(const nb::object& path) { return path_of(nb::module_::import_("os.path").attr("abspath")(path)); }
 
-// What `ask` returns, asked after the plugins of other packages are known.
+// Returns a function that adds the plugin directories of other packages and then returns the result of `ask`.
 template <class Ask> auto searched(Ask ask) {
   return [ask] {
     search_entry_points();
@@ -205,10 +210,10 @@ template <class Ask> auto searched(Ask ask) {
 
 void bind_plugins(nb::module_& m) {
   m.def("backends", searched([] { return plugins(); }),
-        "One record for each file that was considered, in search order, with the reason for each that was refused.");
-  m.def("devices", searched([] { return device_names(); }), "The names of all devices. Opens none.");
+        "Returns a record for each file that was considered, in search order, with the reason for a refused file.");
+  m.def("devices", searched([] { return device_names(); }), "Returns the names of all devices. Opens no device.");
   m.def("plugin_directories", searched([] { return plugin_directories(); }),
-        "The directories that are searched for plugins, in order.");
+        "Returns the directories in which plugins are searched, in search order.");
   m.def(
       "load_plugin",
       [](const nb::object& path) {
@@ -216,8 +221,7 @@ void bind_plugins(nb::module_& m) {
         return unlocked([file = absolute(path)] { return load_plugin(file); });
       },
       nb::arg("path"),
-      "Loads one plugin file now. Raises ValueError or NotImplementedError with the stage that failed and the loader's "
-      "message.");
+      "Loads a plugin file now. Raises ValueError or NotImplementedError with the failed stage and the loader's message.");
   m.def(
       "quarantined_plugins",
       [] {
@@ -225,14 +229,14 @@ void bind_plugins(nb::module_& m) {
         for (const QuarantinedPlugin& each : quarantined_plugins()) all.emplace_back(each.path, each.reason);
         return all;
       },
-      "The path and the reason of each plugin file that crashed, hung or ended the process in which it was tried.");
+      "Returns the path and the reason of each plugin file that crashed, hung or ended the process of its trial.");
   m.def(
       "clear_quarantine", [](const nb::object& path) { return clear_quarantine(path.is_none() ? "" : absolute(path)); },
       nb::arg("path") = nb::none(),
-      "Lets the next search try a quarantined file again, or all of them. Returns how many there were.");
+      "Makes the next search try a quarantined file again, or all quarantined files. Returns the number of these files.");
   m.def(
       "add_plugin_directory", [](const nb::object& path) { add_plugin_directory(absolute(path)); }, nb::arg("path"),
-      "Searches this directory before all others. Raises ValueError once devices were asked for.");
+      "Searches this directory before all other directories. Raises ValueError after the first search for devices.");
 }
 
 void set_options(const std::string& name, const nb::dict& options) {
@@ -245,7 +249,7 @@ void set_options(const std::string& name, const nb::dict& options) {
 void bind_defaults(nb::module_& m) {
   m.def(
       "default_device", [] { return DeviceLike{}.get(); },
-      "The device of tensors that are given none: the cpu, unless another one was set.");
+      "Returns the device of tensors that are made without a device: the cpu, unless set_default_device changed it.");
   m.def(
       "set_default_device", [](const DeviceLike& device) { set_default_device(device.get()); }, nb::arg("device"),
       "Sets the default device for the whole process.");
@@ -253,9 +257,9 @@ void bind_defaults(nb::module_& m) {
         "Sets options of a backend ('cpu') or a device ('cuda:1') before it is opened: `{'threads': 4}`.");
   m.def(
       "memory_stats", [](const DeviceLike& device) { return device.get().memory(); }, nb::arg("device") = nb::none(),
-      "Returns the bytes of a device's memory in use.");
-  m.def("set_deterministic", &set_deterministic, nb::arg("on"), "Whether each run gives the same bits.");
-  m.def("set_tf32", &set_tf32, nb::arg("on"), "Whether matmul of f32 may round its inputs to TF32.");
+      "Returns MemoryStats of a device: the bytes in use, cached, and at the peak.");
+  m.def("set_deterministic", &set_deterministic, nb::arg("on"), "Sets whether each run gives the same bits.");
+  m.def("set_tf32", &set_tf32, nb::arg("on"), "Sets whether matmul of f32 may round its inputs to TF32.");
 }
 
 void bind_generators(nb::module_& m) {
@@ -266,7 +270,7 @@ void bind_generators(nb::module_& m) {
         const GeneratorState state = generator_state(device.get());
         return nb::make_tuple(state.seed, state.offset);
       },
-      nb::arg("device") = nb::none(), "Returns (seed, offset), which set_generator_state continues from.");
+      nb::arg("device") = nb::none(), "Returns the state (seed, offset) of a device's generator, for set_generator_state.");
   m.def(
       "set_generator_state",
       [](const nb::tuple& state, const DeviceLike& device) {
@@ -278,7 +282,8 @@ void bind_generators(nb::module_& m) {
         set_generator_state(device.get(),
                             {number(0, "[set_generator_state] the seed"), number(1, "[set_generator_state] the offset")});
       },
-      nb::arg("state"), nb::arg("device") = nb::none(), "Sets what generator_state returned.");
+      nb::arg("state"), nb::arg("device") = nb::none(),
+      "Sets the state of a device's generator to a result of generator_state.");
 }
 }  // namespace
 
@@ -319,8 +324,8 @@ void bind_devices(nb::module_& m) {
   bind_memory(m);
   nb::class_<Device> device(
       m, "Device", nb::is_final(),
-      "A device of a plugin: `Device('cpu')`, `Device('cuda:1')`.\n\nTwo of them are equal if they are the same device. "
-      "Raises RuntimeError, with the reason, where the device is not available.");
+      "A device of a plugin: `Device('cpu')`, `Device('cuda:1')`.\n\nTwo objects are equal if they are the same device. "
+      "Raises RuntimeError, with the reason, if the device is not available.");
   bind_makers(device);
   bind_properties(device);
   bind_actions(device);

@@ -6,7 +6,7 @@
 namespace plugrad::python {
 namespace {
 
-// For objects inside of arguments, such as the elements of a list, whose type no signature tells.
+// The message for objects inside of arguments, such as the elements of a list. The signature does not show their type.
 constexpr const char* kWrongType =
     "[call] an argument holds an object of another type, or a number of another size, than its docstring says";
 
@@ -21,7 +21,7 @@ PyObject* type_for(Code code) {
   }
 }
 
-// Messages may name files whose names are not UTF-8.
+// A message may contain a file name that is not UTF-8.
 void set_text(const Error& error) {
   const std::string text = error.what();
   PyObject* message = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");

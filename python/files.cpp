@@ -1,4 +1,4 @@
-// Files that are read piece by piece: safetensors, GGUF and NumPy's.
+// Files that are read tensor by tensor, safetensors and GGUF, and NumPy's files.
 #include <python/binding.hpp>
 
 #include <plugrad/io/gguf.hpp>
@@ -14,7 +14,7 @@
 namespace plugrad::python {
 namespace {
 
-// Texts of a file may not be UTF-8; Python then keeps their bytes as lone surrogates.
+// Converts a text of a file to str. Bytes that are not UTF-8 become lone surrogates.
 nb::object text_of(const std::string& text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
 }
@@ -46,7 +46,7 @@ nb::object metadata_of(const io::GgufFile& file) {
   return all;
 }
 
-// The type, the shape, and how many bytes the tensor takes.
+// Returns the type, the shape and the size in bytes of a tensor.
 nb::object gguf_info(const io::GgufFile& file, const std::string& name) {
   const io::GgufTensor& tensor = file.info(name);
   return nb::make_tuple(tensor.type, shape_tuple(tensor.shape), tensor.bytes);
@@ -62,7 +62,8 @@ nb::object safetensors_info(const io::SafetensorsFile& file, const std::string& 
   return nb::make_tuple(dtype_info(static_cast<uint8_t>(entry.dtype))->name, shape_tuple(entry.shape));
 }
 
-// What both kinds of files share. The handle that a method copies keeps the file open while the lock is released.
+// Binds the methods that both kinds of files share. A method copies the handle of the file, which keeps the file open while
+// the lock is released.
 template <class File> nb::class_<File> bind_file(nb::module_& m, const char* name) {
   using Handle = std::shared_ptr<File>;
   return nb::class_<File>(m, name)

@@ -1,9 +1,9 @@
-"""Writes the module's ops from the core's headers. Each function declared in core/include/plugrad/ops becomes a function of
-the package and, where its first parameter is the tensor that it works on, a method. The docstring joins the comment at the
-declaration and the definition in sdk's ops.def. functions.toml has what Python's functions have beyond the declarations. A
-declaration that this script cannot translate is an error.
+"""Writes the bindings of the module's ops from the core's headers. Each function declared in core/include/plugrad/ops
+becomes a function of the package, and a method if its first parameter is the tensor that it works on. The docstring joins
+the definition in sdk's ops.def and the comment at the declaration. functions.toml lists additions of Python's functions to
+the declarations. A declaration that this script cannot translate is an error.
 
-generate.py ROOT OUT ...   writes C++ into as many files, of about equal length, which compile side by side
+generate.py ROOT OUT ...   writes C++ into the files OUT, which have about equal lengths and compile in parallel
 """
 import re
 import sys
@@ -21,14 +21,14 @@ PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool
               "std::optional<RoundingMode>", "BagMode", "std::optional<bool>", "ConvolutionPadding", "Resampling",
               "GridPadding"}
 RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|Histogram|bool|void"
-# Defaults that Python writes as None. The core's default dtype and device are known when the function is called.
+# Defaults that become None in Python, because the default dtype and device are known only when the function is called.
 NONE = {"std::nullopt", "DType::f32", "default_device()"}
-# Parameters and defaults for which None is the same as no numbers.
+# Parameters and defaults for which None means no numbers.
 NONE_AS_EMPTY = {("const Shape&", "{}"), ("const std::vector<double>&", "{}")}
 
 
 def is_factory(function, overload):
-    """Whether it makes a tensor of its own: it may be asked to have a gradient."""
+    """Returns whether the function makes a new tensor and so takes requires_grad."""
     result, parameters = overload
     return result == "Tensor" and function.name != "to" and (
         function.name.endswith("_like") or any(kind == "Device" for kind, _, _ in parameters))
@@ -44,20 +44,21 @@ class Function:
         return self.row.get("renamed", {}).get(parameter, TABLE["renamed"].get(parameter, parameter))
 
     def parameters(self):
-        """The names of all parameters in C++."""
+        """Returns the names of all parameters in C++."""
         return {name for _, taken in self.overloads for _, name, _ in taken}
 
     def methods(self):
-        """The overloads that are also methods."""
+        """Returns the overloads that are also methods."""
         return [each for each in self.overloads if each not in self.not_methods and each[1]
                 and each[1][0][0] == "const Tensor&" and each[1][0][1] not in HEADERS["not_self"]]
 
     def bound_methods(self):
-        """The methods that are bound here."""
+        """Returns the overloads for which this script binds methods."""
         return [] if self.row.get("own_method") else self.methods()
 
     def functions(self):
-        """All overloads, in the order in which Python tries them: those that are no methods first, as unfold's."""
+        """Returns all overloads in the order in which Python tries them. Overloads that are not methods come first, such as
+        unfold of images."""
         return self.not_methods + [each for each in self.overloads if each not in self.not_methods]
 
     def note(self, text):
@@ -77,7 +78,7 @@ def split_parameters(text):
 
 
 def value_text(default):
-    """A default as nanobind takes it, or None for an unknown form."""
+    """Returns the C++ expression of a default for nanobind, or None for an unknown form."""
     if default == "{}":
         return "nb::tuple()"
     if numbers := re.fullmatch(r"\{(-?\d+(?:, -?\d+)*)\}", default):
@@ -100,7 +101,7 @@ def parameter(text, where):
 
 def statements(text):
     """Yields (comment above, declaration, comment beside) for each PLUGRAD_API function, in order. A comment belongs to the
-    declaration below it, and to those that follow with the same name, or one that differs in 1d, 2d or 3d alone."""
+    declaration below it, and to the following declarations whose names are equal except for 1d, 2d or 3d."""
     comment, fresh, pending, owner = [], True, "", None
     for line in text.splitlines():
         bare = line.strip()
@@ -116,12 +117,13 @@ def statements(text):
         elif bare.startswith("//"):
             comment, owner = ([] if fresh else comment) + [bare.lstrip("/ ")], None
             fresh = False
-        else:  # a blank line, or what is not a function and has a comment of its own, such as an enum
+        else:  # a blank line, or an enum or another declaration with its own comment
             comment, fresh, owner = [], True, None
 
 
 def with_defaults(taken, function):
-    """The parameters of an overload for a named padding: C++ cannot tell it by defaults, so Python takes the first one's."""
+    """Returns the parameters of an overload. An overload with a named padding gets the defaults of the first overload, which
+    it cannot have in C++ because calls would be ambiguous."""
     if not any(kind == "ConvolutionPadding" for kind, _, _ in taken):
         return taken
     defaults = {name: default for _, name, default in function.overloads[0][1]}
@@ -149,24 +151,30 @@ def read_header(path, functions):
 
 
 def definitions(path):
-    """Returns name -> definition for the elementwise ops of ops.def. Other definitions name operands as kernels see them."""
+    """Returns name -> definition for the elementwise, copying and generating ops of ops.def. The definitions of all further
+    ops name the operands of kernels, which differ from the parameters."""
     rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, (?:elementwise|copy|generate),.*, "(.*)"\)$',
                       path.read_text(encoding="utf-8"),
                       re.MULTILINE)
     return {name.lower(): text for name, text in rows}
 
 
+# Words of the core's comments, and the words of Python's docstrings.
+WORDS = [(r"\baxes\b", "dims"), ("an axis", "a dim"), ("axis(?!=)", "dim"), ("undefined tensor", "None"),
+         (r"Throws Error \(invalid\)", "Raises ValueError"), (r"Error \(invalid\)", "ValueError"),
+         (r"an Error \(index_error\)", "an IndexError")]
+
+
 def docstring(function, defined):
     parts = [f"Element by element: {defined[function.name]}"] if function.name in defined else []
     parts += function.notes + [function.header]
-    for cpp, python in ((r"\baxes\b", "dims"), ("an axis", "a dim"), ("axis(?!=)", "dim"), ("undefined tensor", "None"),
-                        (r"Throws Error \(invalid\)", "ValueError"), (r"an Error \(index_error\)", "an IndexError")):
+    for cpp, python in WORDS:
         parts = [re.sub(cpp, python, part) for part in parts]
     return "\n\n".join(sentence(part) for part in parts if part)
 
 
 def sentence(text):
-    """Begins with a capital, unless the first word is a variable, and ends with a full stop."""
+    """Returns the text with a full stop and a capital, but a variable at the beginning keeps its case."""
     first = text[0].upper() if re.match(r"[a-z]{2,}[ ,.]", text) else text[0]
     return first + text[1:] + ("" if text.endswith((".", ")")) else ".")
 
@@ -176,8 +184,8 @@ def literal(text):
 
 
 def argument(name, kind, default):
-    """A parameter as nanobind takes it. A tensor that may be left out may also be None."""
-    if default is None and (kind, name) == ("const Tensor&", "min"):  # of clamp, where max may stand alone
+    """Returns the nb::arg of a parameter. A tensor with a default may be None."""
+    if default is None and (kind, name) == ("const Tensor&", "min"):  # of clamp, where min may be None if max is given
         return f'nb::arg("{name}").none() = nb::none()'
     if default is None and kind.startswith("std::optional"):
         return f'nb::arg("{name}").none()'
@@ -190,13 +198,13 @@ def argument(name, kind, default):
 
 
 def cast(function, overload, name=None):
-    """The address of the core's function with these parameters."""
+    """Returns a C++ expression for the address of the core's function with these parameters."""
     result, parameters = overload
     return f"static_cast<{result} (*)({', '.join(kind for kind, _, _ in parameters)})>(&plugrad::{name or function.name})"
 
 
 def arguments(function, taken):
-    """The parameters of a binding, each after a comma."""
+    """Returns the parameters of a binding, each after a comma."""
     texts = []
     for kind, name, default in taken:
         if function.row.get("by_name_from") == name:
@@ -206,7 +214,7 @@ def arguments(function, taken):
 
 
 def binding(target, function, overload, doc, as_method):
-    """The definition by PyTorch's names of parameters."""
+    """Returns the definition with PyTorch's names of parameters; with own_axis, also a definition with `axis`."""
     factory = not as_method and is_factory(function, overload)
     end = ', nb::kw_only(), nb::arg("requires_grad") = false' if factory else ""
     end += f",\n      {literal(doc)}" if doc else ""
@@ -218,7 +226,7 @@ def binding(target, function, overload, doc, as_method):
 
 
 def in_place(function, overload):
-    """The method that writes into its tensor."""
+    """Returns the definition of the method that writes the result into its tensor."""
     if function.name not in IN_PLACE or overload[0] != "Tensor":
         return ""
     name = f"{function.name}_"
@@ -228,7 +236,7 @@ def in_place(function, overload):
 
 
 def other_function(target, function, as_method):
-    """The overload of two tensors, element by element: PyTorch's max(x, other)."""
+    """Returns the overload for two tensors, element by element: PyTorch's max(x, other)."""
     if "or_of_two" not in function.row:
         return ""
     two = ("Tensor", [("const Tensor&", "x", None), ("const Tensor&", "other", None)])
@@ -237,7 +245,7 @@ def other_function(target, function, as_method):
 
 
 def one_by_one(function):
-    """The overload that takes tensors one by one; what follows them has a name."""
+    """Returns the overload that takes tensors one by one. All further parameters are passed by name."""
     if not function.row.get("one_by_one"):
         return ""
     _, rest = function.overloads[0][1][0], function.overloads[0][1][1:]
@@ -246,7 +254,7 @@ def one_by_one(function):
 
 
 def with_indices(function, twin):
-    """The overload that also takes return_indices, of a function that has a twin which returns them."""
+    """Returns the overload with return_indices for a function with a twin that returns values and indices."""
     if not twin or twin.overloads[0][1] != function.overloads[0][1]:
         return ""
     casts = f"{cast(function, function.overloads[0])}, {cast(twin, twin.overloads[0])}"
@@ -255,7 +263,8 @@ def with_indices(function, twin):
 
 
 def further_names(functions):
-    """The lines that name functions a second time. They come last: an overload that is added later replaces the object."""
+    """Returns the lines that give functions a second name. They come last, because a later overload replaces the function's
+    object."""
     lines = []
     for function in functions:
         for other in function.row.get("also", []):
@@ -266,7 +275,7 @@ def further_names(functions):
 
 
 def accepted(function):
-    """The further names of a function's parameters: {theirs: ours}."""
+    """Returns the further names of a function's parameters: {theirs: ours}."""
     first = {function.overloads[0][1][0][1]} if function.overloads[0][1] else set()
     own = function.row.get("accepts", {})
     found = {}
@@ -283,7 +292,7 @@ def accepted(function):
 
 
 def call_names(functions):
-    """The table of calls: the further names of parameters of functions and methods, and the functions that draw."""
+    """Returns C++ for calls.hpp: the further names of parameters, and the names of the functions that draw."""
     general = {theirs: ours for ours in ("dim", "keepdim") for theirs in TABLE["accepts"][ours]}
     rows = {("", theirs): ours for theirs, ours in general.items()}
     for function in functions:
@@ -298,7 +307,7 @@ def call_names(functions):
 
 
 def bindings(function, functions, defined):
-    """All definitions of a function, and of its methods."""
+    """Returns all definitions of a function and of its methods."""
     doc = docstring(function, defined)
     code = [binding("m", function, overload, doc if i == 0 else "", False)
             for i, overload in enumerate(function.functions())]
@@ -312,7 +321,7 @@ def bindings(function, functions, defined):
 
 
 def parts_of(texts, count):
-    """The texts in their order, in `count` lists of about equal length."""
+    """Returns the texts in order, in `count` lists of about equal length."""
     total, seen, parts = sum(map(len, texts)), 0, [[] for _ in range(count)]
     for text in texts:
         parts[min(count - 1, seen * count // total)].append(text)
@@ -324,7 +333,7 @@ SIGNATURE = "(nb::module_& m, nb::class_<Tensor>& tensor)"
 
 
 def written_parts(texts, count, functions):
-    """The texts of the files. The first has the functions that the module calls; names given a second time come last."""
+    """Returns the contents of the files. The first file has the functions that the module calls, with second names last."""
     files = []
     for number, part in enumerate(parts_of(texts, count)):
         files.append(f"void bind_functions_{number}{SIGNATURE} {{\n{''.join(part)}}}\n")
@@ -337,7 +346,7 @@ def written_parts(texts, count, functions):
 
 
 def read_headers(folder):
-    """All functions by name, in the order in which they are bound."""
+    """Returns all functions by name, in the order of their bindings."""
     found = {path.stem for path in folder.glob("*.hpp")}
     functions = {}
     for stem in HEADERS["first"] + sorted(found - set(HEADERS["first"]) - set(HEADERS["left_out"])):
@@ -346,7 +355,7 @@ def read_headers(folder):
 
 
 def check_table(functions, headers):
-    """Ends the program where the table names what does not exist."""
+    """Ends the program if the table contains an unknown header, function, column or parameter."""
     wrong = [f"header {name}" for name in [*HEADERS["first"], *HEADERS["left_out"], *HEADERS["without_methods"]]
              if not (headers / f"{name}.hpp").exists()]
     wrong += [f"function {name}" for name in [*sorted(IN_PLACE), *ROWS] if name not in functions]

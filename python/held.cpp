@@ -12,7 +12,7 @@ class Waiting {
       const std::lock_guard lock(mutex_);
       all_.emplace_back(object, release);
     }
-    // If the interpreter's queue is full, the next caller of release_waiting makes the calls.
+    // If the interpreter's queue is full, this call does nothing, and the next caller of release_waiting makes the calls.
     Py_AddPendingCall(
         [](void* self) {
           static_cast<Waiting*>(self)->release();

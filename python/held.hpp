@@ -1,4 +1,4 @@
-// Python objects that the core holds: it may drop the last handle in a thread without the GIL.
+// Python objects that the core holds. The core may drop the last handle in a thread without the GIL.
 #pragma once
 #include <python/binding.hpp>
 
@@ -6,11 +6,11 @@
 
 namespace plugrad::python {
 
-// Calls release(object) under the GIL: now if this thread holds it, else later. A thread without the GIL must not wait for
-// it, because it may hold a lock of the core: waiting could deadlock. So the interpreter makes the call, as a pending call.
-// Does nothing once the interpreter has ended.
+// Calls release(object) under the GIL: now if this thread holds the GIL, else later as a pending call of the interpreter. A
+// thread without the GIL must not wait for the GIL, because the thread may hold a lock of the core, and waiting could
+// deadlock. Does nothing once the interpreter has ended.
 void release_under_gil(void* object, void (*release)(void*));
-// Makes the calls that wait. The caller holds the GIL.
+// Makes the delayed calls of release_under_gil. The caller holds the GIL.
 void release_waiting();
 
 // A reference that may be copied and dropped without the GIL.

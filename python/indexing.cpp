@@ -1,4 +1,4 @@
-// x[key] and x[key] = value: Python's keys as the core's.
+// x[key] and x[key] = value: converts Python's keys to the core's keys.
 #include <python/binding.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
@@ -29,7 +29,7 @@ Index number_in(PyObject* item) {
   return static_cast<int64_t>(number);
 }
 
-// Nothing in a list counts as whole numbers, as in NumPy.
+// Converts a list. An empty list counts as whole numbers, as in NumPy.
 Index listed(const nb::object& list, const Tensor& x) {
   const Tensor made = tensor_from(list, dtype_of_numbers(list), x.device());
   return made.count() ? made : cast(made, DType::i64);
@@ -64,7 +64,7 @@ Key key_of(PyObject* key, const Tensor& x) {
   return items;
 }
 
-// Whether it takes ops on elements.
+// Returns whether indexing by this key runs ops on elements: a key without tensors and bools only makes a view.
 bool computes(const Key& key) {
   return std::ranges::any_of(key, [](const Index& each) {
     return std::holds_alternative<Tensor>(each.item()) || std::holds_alternative<bool>(each.item());
@@ -110,16 +110,17 @@ void assign_index(const Tensor& x, PyObject* key, PyObject* value) { put(x, key,
 
 void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
   constexpr const char* kDoc =
-      "Returns a copy with values in place of x[indices]; with accumulate, with values added there, as often as an element "
-      "occurs. indices: a key, such as a tuple of tensors. Gradients flow to x and to values.";
+      "Returns a copy of x with values in place of x[indices]; accumulate adds values to x[indices] instead, once for each "
+      "index that names an element. indices: a key, such as a tuple of tensors. Gradients flow to x and to values.";
   m.def("index_put", with_put, nb::arg("x"), nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false,
         kDoc);
-  constexpr const char* kNonzero = "With as_tuple: one tensor of positions for each axis, as where(x) returns.";
+  constexpr const char* kNonzero = "With as_tuple, returns one tensor of positions for each axis, as where(x) does.";
   m.def("nonzero", nonzero_of, nb::arg("x"), nb::kw_only(), nb::arg("as_tuple"), kNonzero);
   tensor.def("nonzero", nonzero_of, nb::kw_only(), nb::arg("as_tuple"), kNonzero)
       .def("index_put", with_put, nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false, kDoc)
       .def("index_put_", put_in_place, nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false,
-           "x[indices] = values, or x[indices] += values with every occurrence of an element counted. Returns itself.");
+           "Writes x[indices] = values, or with accumulate adds values to x[indices], once for each index that names an "
+           "element. Returns this tensor.");
 }
 
 }  // namespace plugrad::python

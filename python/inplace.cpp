@@ -1,4 +1,5 @@
-// Methods that write into their tensor and compute nothing from its elements. Those that do come from generate.py.
+// Methods that write into their tensor: copies, fills, random numbers, and the forms of add_, sub_ and mul_ that generate.py
+// does not write.
 #include <python/bound.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
@@ -7,7 +8,7 @@
 namespace plugrad::python {
 namespace {
 
-// Calls write(x) without the GIL, and returns the object.
+// Calls write(x) without the GIL, and returns the object of x.
 template <class Write> TensorObject written(nb::handle self, Write write) {
   Tensor x = nb::cast<Tensor>(self);
   unlocked([&] { write(x); });
@@ -52,21 +53,22 @@ void bind_drawn(nb::class_<Tensor>& tensor) {
             return drawn(self, "uniform_",
                          [=](const Tensor& x) { return rand(x.shape(), x.dtype(), x.device(), low, high); });
           },
-          nb::arg("low") = 0.0, nb::arg("high") = 1.0, "Draws every element from low up to high, in place.")
+          nb::arg("low") = 0.0, nb::arg("high") = 1.0, "Draws every element uniformly from [low, high), in place.")
       .def(
           "normal_",
           [](nb::handle self, double mean, double deviation) {
             return drawn(self, "normal_",
                          [=](const Tensor& x) { return randn(x.shape(), x.dtype(), x.device(), mean, deviation); });
           },
-          nb::arg("mean") = 0.0, nb::arg("std") = 1.0, "Draws every element from a normal distribution, in place.")
+          nb::arg("mean") = 0.0, nb::arg("std") = 1.0,
+          "Draws every element from a normal distribution with this mean and standard deviation, in place.")
       .def(
           "exponential_",
           [](nb::handle self, double lambd) {
             return drawn(self, "exponential_",
                          [=](const Tensor& x) { return exponential(x.shape(), lambd, x.dtype(), x.device()); });
           },
-          nb::arg("lambd") = 1.0, "Draws every element from an exponential distribution, in place.")
+          nb::arg("lambd") = 1.0, "Draws every element from an exponential distribution with rate lambd, in place.")
       .def(
           "bernoulli_",
           [](nb::handle self, double p) {
@@ -78,9 +80,10 @@ void bind_drawn(nb::class_<Tensor>& tensor) {
 
 void bind_in_place(nb::class_<Tensor>& tensor) {
   tensor
-      .def("copy_", copy_into, nb::arg("source"),
-           "Copies source's elements into this tensor, broadcast and cast. Raises ValueError while recording, where this is "
-           "a leaf that requires a gradient.")
+      .def(
+          "copy_", copy_into, nb::arg("source"),
+          "Broadcasts and casts source, and copies its elements into this tensor. Raises ValueError while recording if this "
+          "is a leaf that requires a gradient.")
       .def(
           "fill_",
           [](nb::handle self, const NumberLike& number) {
@@ -95,15 +98,15 @@ void bind_in_place(nb::class_<Tensor>& tensor) {
           [](nb::handle self, const Tensor& other, const NumberLike& alpha) {
             return written(self, [term = other, scale = alpha.value](Tensor& x) { x.add_(term, scale); });
           },
-          nb::arg("other"), nb::arg("alpha") = 1, "self += alpha * other, in place.")
+          nb::arg("other"), nb::arg("alpha") = 1, "Adds alpha * other, in place.")
       .def("add_", add_number<1>, nb::arg("other"), nb::kw_only(), nb::arg("alpha"))
-      .def("sub_", add_number<-1>, nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "self -= alpha * other, in place.")
+      .def("sub_", add_number<-1>, nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "Subtracts alpha * other, in place.")
       .def(
           "mul_",
           [](nb::handle self, const NumberLike& factor) {
             return written(self, [by = factor.value](Tensor& x) { x.mul_(by); });
           },
-          nb::arg("factor"), "self *= factor, in place.");
+          nb::arg("factor"), "Multiplies by factor, in place.");
   bind_drawn(tensor);
 }
 

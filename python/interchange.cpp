@@ -1,4 +1,4 @@
-// Memory shared with other libraries: DLPack both ways, and the buffer protocol.
+// Memory shared with other libraries: DLPack export and import, the buffer protocol, and NumPy.
 #include <python/binding.hpp>
 #include <python/held.hpp>
 
@@ -59,8 +59,9 @@ Tensor for_export(const Tensor& x, const nb::object& dl_device, std::optional<bo
   return source;
 }
 
-// The consumer's stream, as the array API numbers it: None is the default stream, and -1 asks for no ordering. For CUDA
-// 1 is the legacy default stream and 2 the thread's; for ROCm 0 is the default stream. Other numbers are handles.
+// Returns the order for the consumer's stream, given as the array API numbers streams: None is the default stream, and -1
+// asks for no ordering. For CUDA 1 is the legacy default stream and 2 the per-thread default stream; for ROCm 0 is the
+// default stream. All other numbers are handles.
 dlpack::Order consumer_order(const nb::object& stream, int32_t dlpack_type) {
   if (stream.is_none()) return dlpack::Order::stream(nullptr);
   const int64_t number = nb::cast<int64_t>(stream);
@@ -142,7 +143,7 @@ std::optional<void*> stream_for(const nb::object& array, Device& device) {
   return place.type == device.dlpack_type() ? dlpack::stream_of(device) : std::nullopt;
 }
 
-// Returns the array's capsule after the producer has made `stream` wait. Before version 1 the protocol had no max_version.
+// Returns the array's capsule after the producer has made `stream` wait. The protocol has max_version since version 1.
 nb::object capsule_of(const nb::object& array, const std::optional<void*>& stream) {
   const nb::object method = array.attr("__dlpack__");
   nb::dict arguments;
@@ -155,7 +156,7 @@ nb::object capsule_of(const nb::object& array, const std::optional<void*>& strea
   return method(**arguments);
 }
 
-// Whether the array is where this device can use it as it is.
+// Returns whether this device can use the array in its present memory, without a copy.
 bool shares_memory(const nb::object& array, const Device& device) {
   if (!nb::hasattr(array, "__dlpack_device__")) return true;
   if (!device.dlpack_type()) return false;
@@ -250,7 +251,7 @@ nb::object to_array(const nb::object& self, const nb::object& dtype, const nb::o
   return dtype.is_none() ? view.attr("copy")() : view.attr("astype")(dtype, nb::arg("copy") = must_copy);
 }
 
-// NumPy's functions call these with a tensor among their arguments.
+// Calls a function of plugrad._numpy. NumPy's functions end here if a tensor is among their arguments.
 template <size_t kLength> nb::object by_numpy(const char (&name)[kLength], const nb::args& given, const nb::kwargs& named) {
   return nb::module_::import_("plugrad._numpy").attr(name)(*given, **named);
 }
@@ -263,17 +264,17 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor
       .def("__dlpack__", to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
-           "A DLPack capsule over the same memory; read-only if this requires gradients. On a device with streams `stream` "
-           "waits for work submitted so far: None is the default stream, -1 asks for no waiting.")
-      .def("__dlpack_device__", place_tuple, "(DLPack device type, index).")
+           "Returns a DLPack capsule over the same memory. It is read-only if this requires gradients. On a device with "
+           "streams `stream` waits for all work submitted before: None is the default stream, -1 asks for no waiting.")
+      .def("__dlpack_device__", place_tuple, "Returns (DLPack device type, index).")
       .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> numpy.typing.NDArray"),
-           "A NumPy array over the same memory if the host can read it, else a copy.")
+           "Returns a NumPy array over the same memory if the host can read it, else a copy.")
       .def(
           "numpy", [](const nb::object& self) { return to_array(self, nb::none(), nb::none()); },
           nb::sig("def numpy(self) -> numpy.typing.NDArray"),
-          "A NumPy array over the same memory if the host can read it, "
-          "else a copy; read-only if this requires gradients.")
+          "Returns a NumPy array over the same memory if the host can read it, "
+          "else a copy. It is read-only if this requires gradients.")
       .def(
           "data_ptr",
           [](const Tensor& x) {
@@ -282,21 +283,22 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
             drop(managed);
             return address;
           },
-          "The address of the first element. Does not wait for the device, which may still write to it.");
+          "Returns the address of the first element. Does not wait for the device, which may still write to the memory.");
   tensor
       .def(
           "__array_ufunc__", [](const nb::args& given, const nb::kwargs& named) { return by_numpy("ufunc", given, named); },
-          "What NumPy's elementwise functions and the operators of its arrays call: plugrad's op of that meaning.")
+          "Runs plugrad's op of the same meaning. NumPy's elementwise functions and the operators of arrays call this.")
       .def(
           "__array_function__",
           [](const nb::args& given, const nb::kwargs& named) { return by_numpy("function", given, named); },
-          "What NumPy's other functions call: they see the tensor as an array.");
+          "Runs a NumPy function on tensors as arrays. NumPy's functions that are not elementwise call this.");
   m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
-        "A tensor over the memory of another library's array, without a copy unless copy is True; read-only arrays are "
-        "copied. It requires no gradient. On a device with streams it waits for the work of the array's stream, or for a "
-        "capsule that of the default stream.\n\n"
-        "device: if the array is not in memory that this device uses, it is copied there. BufferError if copy is False.\n\n"
-        "ValueError for dtypes that plugrad does not have, and for devices that no plugin provides.");
+        "Returns a tensor over the memory of another library's array, without a copy unless copy is True; read-only arrays "
+        "are copied. The tensor requires no gradient. On a device with streams it waits for the work of the array's stream, "
+        "or for a capsule for the work of the default stream.\n\n"
+        "device: copies the array to this device if the device cannot use the array's memory. Raises BufferError if this "
+        "copy is needed and copy is False.\n\n"
+        "Raises ValueError for dtypes that plugrad does not have, and for devices that no plugin provides.");
 }
 
 }  // namespace plugrad::python

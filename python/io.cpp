@@ -17,7 +17,7 @@
 namespace plugrad::python {
 namespace {
 
-// Scales pixels from 0 .. 255 to 0 .. 1, piece by piece: the host never holds all of them as floats twice.
+// Scales pixels from 0 .. 255 to 0 .. 1.
 Tensor scaled(const std::vector<uint8_t>& pixels, const Shape& shape, Device device) {
   const NoGrad unrecorded;
   std::vector<float> values(pixels.size());
@@ -110,7 +110,7 @@ void bind_io(nb::module_& m) {
       [](const nb::object& path) {
         return unlocked([file = path_of(path)] { return io::read_safetensors_header(file).metadata; });
       },
-      nb::arg("path"), "Returns the map of texts of a safetensors file.");
+      nb::arg("path"), "Returns the metadata of a safetensors file: a dict of texts by name.");
   m.def("_shuffled_rows", &io::shuffled_rows, nb::arg("count"), nb::arg("seed"), nb::arg("epoch"));
   m.def("_fashion_mnist", fashion_mnist, nb::arg("directory").none(), nb::arg("device").none());
   m.def("_moons", moons, nb::arg("count"), nb::arg("noise"), nb::arg("seed"), nb::arg("device").none());

@@ -1,4 +1,4 @@
-// Linear algebra, for plugrad/linalg.py, which names parameters and results as PyTorch does.
+// Linear algebra for plugrad/linalg.py, which gives parameters and results PyTorch's names.
 #include <python/bound.hpp>
 
 #include <plugrad/ops/linalg.hpp>
@@ -66,7 +66,7 @@ void set_linalg_error(const std::exception_ptr& error, void*) {
 }
 }  // namespace
 
-// Its exception is translated before Error, which it derives from, because nanobind asks the latest translator first.
+// nanobind asks the latest translator first, so LinAlgError is translated before its base class Error.
 void bind_linalg(nb::module_& m) {
   nb::register_exception_translator(set_linalg_error);
   m.def("_linalg_solve", bound(&linalg::solve));

@@ -15,7 +15,7 @@ void bind_tokenizers(nb::module_& m);  // of tokenizers.cpp
 NB_MODULE(_plugrad, m) {
   using namespace plugrad::python;
   m.doc() = "plugrad's core.";
-  // A thread that runs until the process ends keeps its objects: that is no leak to report to a user.
+  // A thread that runs until the process ends keeps its objects. This is not a leak, so users get no warning of it.
   const char* const log = std::getenv("PLUGRAD_LOG");
   nb::set_leak_warnings(log && std::string_view(log) == "debug");
   bind_errors(m);
@@ -53,7 +53,8 @@ NB_MODULE(_plugrad, m) {
 }
 #undef PyInit__plugrad
 
-// Types and threads' states belong to one interpreter: a second interpreter's objects would end the process.
+// Refuses an import by a second interpreter: types and thread states belong to one interpreter, and objects of a second
+// interpreter would crash the process.
 extern "C" NB_EXPORT PyObject* PyInit__plugrad() {
   static int64_t owner = -1;
   const int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());

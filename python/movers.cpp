@@ -1,4 +1,4 @@
-// Tensors on another device or in another dtype.
+// Moves tensors to another device, and converts tensors to another dtype.
 #include <python/binding.hpp>
 
 #include <plugrad/tensor/dtype_names.hpp>
@@ -16,7 +16,7 @@ struct Target {
   std::optional<Device> device;
   std::optional<DType> dtype;
 
-  // given: a device, a dtype, the name of one, or a tensor that has both.
+  // given: a device, a dtype, the name of a device or of a dtype, or a tensor, whose device and dtype count.
   void add(nb::handle given) {
     if (nb::isinstance<Tensor>(given)) {
       const Tensor& like = nb::cast<Tensor&>(given);
@@ -59,7 +59,9 @@ void bind_casts(nb::class_<Tensor>& tensor) {
   for (const DTypeNames& each : kDTypeNames)
     tensor.def(
         each.method, [to = each.dtype](const Tensor& x) { return cast_to(x, to); },
-        (std::string("As ") + dtype_name(each.dtype) + (each.dtype == DType::boolean ? ": x != 0." : ".")).c_str());
+        (std::string("Returns this tensor in ") + dtype_name(each.dtype) +
+         (each.dtype == DType::boolean ? ": x != 0." : "."))
+            .c_str());
 }
 
 void bind_conversions(nb::class_<Tensor>& tensor) {
@@ -68,47 +70,48 @@ void bind_conversions(nb::class_<Tensor>& tensor) {
            nb::arg("copy") = false, nb::arg("non_blocking") = false,
            nb::sig("def to(self, *where: Device | str | DType | type | Tensor, device: Device | str | None = None, "
                    "dtype: DType | str | type | None = None, copy: bool = False, non_blocking: bool = False) -> Tensor"),
-           "Returns it on another device, in another dtype, or both; itself where nothing changes and copy is False. "
-           "Gradients flow back.\n\nwhere: a device, a dtype, or a tensor that has both. non_blocking is accepted: ops wait "
-           "for copies on their streams, never the program.")
+           "Returns this tensor on another device, in another dtype, or both; itself if nothing changes and copy is False. "
+           "Gradients flow back.\n\nwhere: a device, a dtype, or a tensor, whose device and dtype count. non_blocking is "
+           "accepted and ignored: ops wait for copies on their streams, and the program does not wait.")
       .def(
           "type", [](const Tensor& x, const DTypeLike& dtype, bool) { return cast_to(x, dtype.get(x.dtype())); },
           nb::arg("dtype"), nb::arg("non_blocking") = false, "The same as astype.")
       .def(
           "pin_memory", [](const nb::object& self) { return self; },
-          "Returns itself: copies between the host and a device go through pinned memory of their own.")
+          "Returns this tensor unchanged, because copies between the host and a device use their own pinned memory.")
       .def(
           "astype", [](const Tensor& x, const DTypeLike& dtype) { return cast_to(x, dtype.get(x.dtype())); },
-          nb::arg("dtype"), "Returns it in another dtype; itself where nothing changes. Gradients flow between floats.")
+          nb::arg("dtype"),
+          "Returns this tensor in another dtype; itself if nothing changes. Gradients flow between floating dtypes.")
       .def("to_device", moved_to, nb::arg("device"), nb::kw_only(), nb::arg("stream").none() = nb::none(),
-           "Returns it on another device, or itself if it is there: the array API's name of to. Raises ValueError for a "
-           "stream: plugrad orders its own streams.")
+           "Returns this tensor on another device; itself if nothing changes. This is the array API's name of to. Raises "
+           "ValueError for a stream, because plugrad orders its own streams.")
       .def(
           "type_as", [](const Tensor& x, const Tensor& other) { return cast_to(x, other.dtype()); }, nb::arg("other"),
-          "Returns it in the dtype of another tensor; itself where nothing changes.");
+          "Returns this tensor in the dtype of another tensor; itself if nothing changes.");
 }
 
 void bind_places(nb::class_<Tensor>& tensor) {
   tensor
       .def(
           "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); },
-          "Returns it on the cpu.")
+          "Returns this tensor on the cpu.")
       .def(
           "cuda",
           [](const Tensor& x, int64_t index, bool) {
             return unlocked([x, d = named_device("cuda:" + std::to_string(index))] { return to(x, d); });
           },
           nb::arg("index") = 0, nb::arg("non_blocking") = false,
-          "Returns it on a CUDA device. Raises RuntimeError, with the reason, where there is none.")
+          "Returns this tensor on a CUDA device. Raises RuntimeError, with the reason, if there is no such device.")
       .def(
           "move_to_",
           [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
-          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
+          nb::arg("device"), "Moves this leaf to another device, in place, so that optimisers keep their handles.")
       .def(
           "convert_",
           [](Tensor& x, const DTypeLike& dtype) { unlocked([x, d = dtype.get(x.dtype())]() mutable { x.convert_(d); }); },
           nb::arg("dtype"),
-          "Converts the elements inside the same leaf, so that optimisers keep their handles. Raises ValueError for the "
+          "Converts the elements of this leaf, in place, so that optimisers keep their handles. Raises ValueError for the "
           "result of an op, and for a dtype without gradients if this tensor requires one.");
 }
 }  // namespace

@@ -8,8 +8,8 @@
 namespace plugrad::python {
 namespace {
 
-// Calls `make`, which draws from the device's generator. With a seed it draws as after manual_seed(seed), and the generator
-// keeps the state that it had before.
+// Calls `make`, which draws from the device's generator. With a seed, the numbers are those after manual_seed(seed), and the
+// generator gets its former state back.
 template <class Make> auto seeded(std::optional<uint64_t> seed, Device device, Make make) {
   if (!seed) return make();
   const GeneratorState before = generator_state(device);
@@ -22,7 +22,7 @@ template <class Make> auto seeded(std::optional<uint64_t> seed, Device device, M
   return make();
 }
 
-// One Value alone, several as a list: micrograd's layers return the same.
+// Returns a single Value alone, and several Values as a list, as micrograd's layers do.
 nb::object returned(const std::vector<Value>& out) {
   return out.size() == 1 ? wrap(out.front()) : nb::object(wrap_all(out));
 }
@@ -37,7 +37,8 @@ void clear(const std::vector<Value>& parameters) {
 
 template <class T> void bind_parameters(nb::class_<T>& c) {
   c.def(
-       "parameters", [](const T& x) { return wrap_all(x.parameters()); }, "All weights and biases, neuron by neuron.")
+       "parameters", [](const T& x) { return wrap_all(x.parameters()); },
+       "Returns all weights and biases, neuron by neuron.")
       .def(
           "zero_grad", [](const T& x) { clear(x.parameters()); }, "Sets the gradients of all parameters to 0.")
       .def("__repr__", [](const T& x) { return x.text(); });
@@ -50,7 +51,7 @@ template <class T> nb::object call(const T& network, const nb::object& x) {
 
 nb::object call_neuron(const Neuron& neuron, const nb::object& x) { return wrap(neuron(values_of(x, device_of(neuron)))); }
 
-// The parts of a network as Python sees them: each keeps the network alive.
+// Returns the parts of a network as Python objects. Each object keeps the network alive.
 template <class T, auto Parts> nb::list parts_of(nb::handle self) {
   nb::list all;
   for (auto& each : nb::cast<T&>(self).*Parts) all.append(nb::cast(&each, nb::rv_policy::reference_internal, self));
@@ -61,7 +62,7 @@ int64_t width(const Layer& layer) {
   return layer.neurons.empty() ? 0 : static_cast<int64_t>(layer.neurons.front().w.size());
 }
 
-// A pickle has what the constructor takes, and the numbers of the parameters.
+// A pickle holds the arguments of the constructor, the device, and the numbers of the parameters.
 nb::object pickled(nb::handle self, const nb::tuple& arguments, const Device& device, const std::vector<Value>& parameters) {
   nb::list numbers;
   for (const Value& each : parameters) numbers.append(each.data());
@@ -72,8 +73,8 @@ nb::object pickled(nb::handle self, const nb::tuple& arguments, const Device& de
 void bind_neuron(nb::module_& m) {
   nb::class_<Neuron> neuron(
       m, "Neuron",
-      "relu(w x + b), or without the relu, of Values. Weights start uniform in [-1, 1), the bias at 0.\n\n"
-      "seed: for the weights; without it the device's generator draws them (manual_seed).");
+      "Computes relu(w x + b) of Values, or w x + b if nonlin is False. Weights start uniform in [-1, 1), the bias at 0.\n\n"
+      "seed: for the weights; without a seed the device's generator draws the weights (manual_seed).");
   neuron
       .def(
           "__init__",
@@ -83,12 +84,12 @@ void bind_neuron(nb::module_& m) {
           },
           nb::arg("nin"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
       .def("__call__", call_neuron, nb::arg("x"),
-           "Takes as many Values or numbers as there are weights; raises ValueError for another count.")
+           "Returns the result for as many Values or numbers as there are weights. Raises ValueError for another count.")
       .def_prop_ro(
           "w", [](const Neuron& n) { return wrap_all(n.w); }, "The weights.")
       .def_prop_ro(
           "b", [](const Neuron& n) { return wrap(n.b); }, "The bias.")
-      .def_ro("nonlin", &Neuron::nonlin, "Whether relu comes last.")
+      .def_ro("nonlin", &Neuron::nonlin, "True if the neuron ends in relu.")
       .def("__reduce__", [](nb::handle self) {
         const Neuron& neuron = nb::cast<Neuron&>(self);
         return pickled(self, nb::make_tuple(neuron.w.size(), neuron.nonlin), device_of(neuron), neuron.parameters());
@@ -97,7 +98,7 @@ void bind_neuron(nb::module_& m) {
 }
 
 void bind_layer(nb::module_& m) {
-  nb::class_<Layer> layer(m, "Layer", "Neurons side by side.");
+  nb::class_<Layer> layer(m, "Layer", "Neurons with the same inputs.");
   layer
       .def(
           "__init__",
@@ -107,7 +108,7 @@ void bind_layer(nb::module_& m) {
           },
           nb::arg("nin"), nb::arg("nout"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(),
           nb::arg("seed") = nb::none())
-      .def("__call__", call<Layer>, nb::arg("x"), "Returns a list of Values, or one Value where there is one neuron.")
+      .def("__call__", call<Layer>, nb::arg("x"), "Returns a list of Values, or a single Value for a single neuron.")
       .def_prop_ro("neurons", parts_of<Layer, &Layer::neurons>, "The neurons.")
       .def("__reduce__", [](nb::handle self) {
         const Layer& layer = nb::cast<Layer&>(self);
@@ -119,7 +120,7 @@ void bind_layer(nb::module_& m) {
 }
 
 void bind_mlp(nb::module_& m) {
-  nb::class_<MLP> mlp(m, "MLP", "Layers of nouts neurons, one after another; all but the last end in relu.");
+  nb::class_<MLP> mlp(m, "MLP", "A sequence of layers of nouts neurons; all layers but the last end in relu.");
   mlp.def(
          "__init__",
          [](MLP* self, int64_t nin, const std::vector<int64_t>& nouts, const DeviceLike& device,
@@ -129,7 +130,7 @@ void bind_mlp(nb::module_& m) {
          },
          nb::arg("nin"), nb::arg("nouts"), nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
       .def("__call__", call<MLP>, nb::arg("x"),
-           "Returns a list of Values, or one Value where the last layer has one neuron.")
+           "Returns a list of Values, or a single Value if the last layer has a single neuron.")
       .def_prop_ro("layers", parts_of<MLP, &MLP::layers>, "The layers.")
       .def("__reduce__", [](nb::handle self) {
         const MLP& mlp = nb::cast<MLP&>(self);

@@ -1,4 +1,4 @@
-// Functions behind the modules of plugrad.nn, which are written in Python: those that the core's modules share.
+// Functions of the core's modules that the modules of plugrad.nn, written in Python, share.
 #include <python/binding.hpp>
 #include <python/choices.hpp>
 
@@ -31,7 +31,7 @@ using MaybeTensor = std::optional<Tensor>;
 Tensor given(const MaybeTensor& x) { return x.value_or(Tensor()); }
 Tensor given(const nb::object& x) { return x.is_none() ? Tensor() : nb::cast<Tensor>(x); }
 
-// weights: lists of four tensors, of which some may be None.
+// weights: lists of four tensors; a tensor may be None.
 nb::tuple run_recurrent(const std::string& kind, const Tensor& x, const nb::list& weights, const MaybeTensor& h,
                         const MaybeTensor& c, bool batch_first, double dropout, bool bidirectional) {
   std::vector<nn::RecurrentWeights> all;
@@ -71,13 +71,14 @@ template <auto function> auto kaiming() {
 }
 
 void bind_kaiming(nb::module_& m) {
-  constexpr const char* kText = "with variance gain^2 / fan for the gain of the nonlinearity with slope a: He et al., 2015.";
+  constexpr const char* kText =
+      "numbers with variance gain^2 / fan for the gain of the nonlinearity with slope a: He et al., 2015.";
   m.def("_init_kaiming_uniform_", kaiming<nn::init::kaiming_uniform_>(), nb::arg("tensor"), nb::arg("a") = 0.0,
-        nb::arg("mode") = "fan_in", nb::arg("nonlinearity") = "leaky_relu", (std::string("Uniform ") + kText).c_str(),
+        nb::arg("mode") = "fan_in", nb::arg("nonlinearity") = "leaky_relu", (std::string("Draws uniform ") + kText).c_str(),
         nb::sig("def _init_kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = 'fan_in', nonlinearity: str = "
                 "'leaky_relu') -> Tensor"));
   m.def("_init_kaiming_normal_", kaiming<nn::init::kaiming_normal_>(), nb::arg("tensor"), nb::arg("a") = 0.0,
-        nb::arg("mode") = "fan_in", nb::arg("nonlinearity") = "leaky_relu", (std::string("Normal ") + kText).c_str(),
+        nb::arg("mode") = "fan_in", nb::arg("nonlinearity") = "leaky_relu", (std::string("Draws normal ") + kText).c_str(),
         nb::sig("def _init_kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = 'fan_in', nonlinearity: str = "
                 "'leaky_relu') -> Tensor"));
   m.def(
@@ -86,33 +87,35 @@ void bind_kaiming(nb::module_& m) {
         return nn::init::calculate_gain(chosen<nn::init::Nonlinearity>(nonlinearity), param);
       },
       nb::arg("nonlinearity"), nb::arg("param") = 0.01,
-      "What keeps the variance of a layer's results, given its activation; param is the slope of leaky_relu.");
+      "Returns the gain that keeps the variance of a layer's results for an activation; param is the slope of leaky_relu.");
 }
 
 void bind_initialisers(nb::module_& m) {
   m.def("_init_uniform_", initialiser<nn::init::uniform_, double, double>(), nb::arg("tensor"), nb::arg("a") = 0.0,
-        nb::arg("b") = 1.0, "Uniform in [a, b).",
+        nb::arg("b") = 1.0, "Draws uniform numbers in [a, b).",
         nb::sig("def _init_uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor"));
   m.def("_init_normal_", initialiser<nn::init::normal_, double, double>(), nb::arg("tensor"), nb::arg("mean") = 0.0,
-        nb::arg("std") = 1.0, "Normal with this mean and standard deviation.",
+        nb::arg("std") = 1.0, "Draws normal numbers with this mean and standard deviation.",
         nb::sig("def _init_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor"));
   m.def("_init_trunc_normal_", initialiser<nn::init::trunc_normal_, double, double, double, double>(), nb::arg("tensor"),
         nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::arg("a") = -2.0, nb::arg("b") = 2.0,
-        "Normal numbers, of which those outside [a, b] are drawn again.",
+        "Draws normal numbers, and draws numbers outside [a, b] again.",
         nb::sig("def _init_trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = "
                 "2.0) -> Tensor"));
   m.def("_init_constant_", initialiser<nn::init::constant_, double>(), nb::arg("tensor"), nb::arg("val"),
-        "Fills with a number.", nb::sig("def _init_constant_(tensor: Tensor, val: float) -> Tensor"));
-  m.def("_init_eye_", initialiser<nn::init::eye_>(), nb::arg("tensor"), "The identity; for 2 dims.",
+        "Fills the tensor with a number.", nb::sig("def _init_constant_(tensor: Tensor, val: float) -> Tensor"));
+  m.def("_init_eye_", initialiser<nn::init::eye_>(), nb::arg("tensor"),
+        "Fills a matrix with the identity. Raises ValueError unless the tensor has 2 dims.",
         nb::sig("def _init_eye_(tensor: Tensor) -> Tensor"));
   m.def("_init_xavier_uniform_", initialiser<nn::init::xavier_uniform_, double>(), nb::arg("tensor"), nb::arg("gain") = 1.0,
-        "Uniform with variance gain^2 2 / (fan_in + fan_out): Glorot and Bengio, 2010.",
+        "Draws uniform numbers with variance gain^2 2 / (fan_in + fan_out): Glorot and Bengio, 2010.",
         nb::sig("def _init_xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor"));
   m.def("_init_xavier_normal_", initialiser<nn::init::xavier_normal_, double>(), nb::arg("tensor"), nb::arg("gain") = 1.0,
-        "Normal with variance gain^2 2 / (fan_in + fan_out): Glorot and Bengio, 2010.",
+        "Draws normal numbers with variance gain^2 2 / (fan_in + fan_out): Glorot and Bengio, 2010.",
         nb::sig("def _init_xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor"));
   m.def("_init_orthogonal_", initialiser<nn::init::orthogonal_, double>(), nb::arg("tensor"), nb::arg("gain") = 1.0,
-        "A matrix (rows, the rest) with orthonormal rows or columns, whichever are fewer, times gain: Saxe et al., 2014.",
+        "Fills the tensor, seen as a matrix (rows, the rest), with orthonormal rows or columns, whichever are fewer, times "
+        "gain: Saxe et al., 2014.",
         nb::sig("def _init_orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor"));
   bind_kaiming(m);
 }
@@ -126,7 +129,7 @@ void bind_nn(nb::module_& m) {
         return nb::make_tuple(made.weight, wrap(made.bias));
       },
       nb::arg("in_features"), nb::arg("out_features"), nb::arg("bias"), nb::arg("dtype").none(), nb::arg("device").none(),
-      "Weight and bias of a new linear layer.");
+      "Returns the weight and the bias of a new linear layer.");
   m.def("_recurrent", run_recurrent, nb::arg("kind"), nb::arg("x"), nb::arg("weights"), nb::arg("h").none(),
         nb::arg("c").none(), nb::arg("batch_first"), nb::arg("dropout"), nb::arg("bidirectional"),
         "Runs a recurrent network. Returns its output and the last states h and c.");
@@ -135,7 +138,7 @@ void bind_nn(nb::module_& m) {
         nb::arg("v_proj_weight").none(), nb::arg("in_proj_bias").none(), nb::arg("out_proj_weight"),
         nb::arg("out_proj_bias").none(), nb::arg("key_padding_mask").none(), nb::arg("need_weights"),
         nb::arg("attn_mask").none(), nb::arg("average_attn_weights"), nb::arg("is_causal"), nb::arg("dropout"),
-        nb::arg("batch_first"), "Attention over several heads. Returns the output and the weights, or None.");
+        nb::arg("batch_first"), "Runs attention over several heads. Returns the output, and the weights or None.");
   bind_initialisers(m);
 }
 

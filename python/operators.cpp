@@ -1,5 +1,5 @@
-// Operators and subscripts as slots of the type: the interpreter calls them without parsing arguments, which is most of the
-// time of an op on one element.
+// Operators and subscripts as slots of the type. The interpreter calls slots without parsing arguments, and parsing takes
+// most of the time of an op on one element.
 #include <python/binding.hpp>
 
 namespace plugrad::python {
@@ -28,13 +28,13 @@ template <class F> PyObject* apply(const Tensor& a, const Tensor& b, F f) {
   return new_tensor(is_long(a) || is_long(b) ? unlocked([=] { return f(a, b); }) : f(a, b));
 }
 
-// Calls f on two operands of which one is a tensor and the other may be a list or an array.
+// Calls f on a tensor and a list or an array, in either order.
 template <class F> PyObject* mixed(PyObject* a, PyObject* b, F f) {
   if (is_tensor(a)) return holds_numbers(b) ? apply(tensor_in(a), tensor_beside(b, tensor_in(a)), f) : not_implemented();
   return holds_numbers(a) ? apply(tensor_beside(a, tensor_in(b)), tensor_in(b), f) : not_implemented();
 }
 
-// Calls one of the functions below: for two tensors, or a tensor and a number, a list or an array on either side.
+// Calls F::call on two tensors, or on a tensor and a number, a list or an array on either side.
 template <class F> PyObject* binary(PyObject* a, PyObject* b) noexcept {
   return guarded<PyObject*>(nullptr, [=] {
     const auto call = [](const Tensor& x, const Tensor& y) { return F::call(x, y); };
@@ -108,7 +108,8 @@ struct RightShift {
   template <class A, class B> static Tensor call(const A& a, const B& b) { return bitwise_right_shift(a, b); }
 };
 
-// True and False as bools beside a tensor of bools: as numbers they would make the result an integer.
+// Converts True and False to a tensor of bool if the second operand is a tensor of bools: as a number, a bool would make the
+// result an integer.
 nb::object bool_beside(PyObject* number, PyObject* tensor) {
   if (!PyBool_Check(number) || !is_tensor(tensor) || tensor_in(tensor).dtype() != DType::boolean) return nb::borrow(number);
   return wrap(scalar(number == Py_True, DType::boolean, tensor_in(tensor).device()));
@@ -146,8 +147,9 @@ PyObject* itself(PyObject* x) {
   return x;
 }
 
-// --- In place where nothing is recorded; else the name is bound to a new tensor, and the old one does not change. A leaf
-// with a gradient is an error while recording: `for p in parameters: p -= ...` would change no parameter.
+// --- Operators such as +=. They write in place if the op is not recorded; else the name is bound to a new tensor, and the
+// old tensor does not change. A leaf with a gradient is an error while recording, because `for p in parameters: p -= ...`
+// would change no parameter.
 
 bool writes_in_place(const Tensor& a, const Tensor* b) {
   return !grad_enabled() || (!a.requires_grad() && !(b && b->requires_grad()));
@@ -246,7 +248,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   });
 }
 
-// By identity, since == compares elements. Objects are at least sixteen bytes apart.
+// Hashes by identity, since == compares elements. The addresses of objects are multiples of sixteen.
 Py_hash_t hash(PyObject* x) noexcept { return Py_hash_t(reinterpret_cast<uintptr_t>(x) >> 4); }
 
 // --- A tensor of one element as a number.

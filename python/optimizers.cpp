@@ -36,7 +36,7 @@ nn::ParameterGroup group_of(const nb::dict& given) {
   return group;
 }
 
-// What the constructor was given, listed once: tensors, or dicts whose "params" are lists.
+// Reads the constructor's argument once into a list: of tensors, or of dicts whose "params" are lists or a tensor.
 nb::list listed(const nb::object& parameters) {
   if (nb::isinstance<Tensor>(parameters)) (void)tensors_in(parameters);
   nb::list all(parameters);
@@ -67,7 +67,8 @@ std::vector<nn::ParameterGroup> groups_of(const nb::list& parameters) {
   return groups;
 }
 
-// The optimiser keeps the Python objects, so that a pickle of a model and its optimiser has each parameter once.
+// The optimiser keeps the Python objects of the parameters, so that a pickle of a model and its optimiser holds each
+// parameter once.
 template <class T, class Options>
 void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const Options& options) {
   const nb::list all = listed(parameters);
@@ -104,8 +105,8 @@ void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters
   construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay, amsgrad});
 }
 
-// A state is a dict of tensors, as save() takes it: the optimiser's tensors, the number of steps, and each option of each
-// group as "param_groups.0.lr".
+// A state is a dict of tensors that save() takes. It holds the optimiser's tensors, the number of steps, and each option of
+// each group under a name such as "param_groups.0.lr".
 constexpr const char *kSteps = "steps", *kGroups = "param_groups.";
 
 std::string option_key(size_t group, const std::string& option) { return kGroups + std::to_string(group) + "." + option; }
@@ -124,7 +125,7 @@ nb::dict state_of(nb::handle self) {
   return state;
 }
 
-// Keeps the options of all groups, for a load that fails.
+// Keeps the options of all groups, to restore them if a load fails.
 class KeptOptions {
  public:
   explicit KeptOptions(nn::Optimizer& of) : of_(of) {
@@ -140,7 +141,7 @@ class KeptOptions {
   std::vector<std::tuple<std::string, double, size_t>> kept_;
 };
 
-// Restores a state by state_of, or PyTorch's. steps: needed for a state without "steps".
+// Restores a state of state_of or of PyTorch. steps: needed for a state without "steps".
 void load_state(nb::handle self, const nb::dict& given, std::optional<int64_t> steps) {
   if (is_own(self)) return void(call_own("load_state_dict", self, given));
   nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
@@ -223,46 +224,49 @@ void zero_grad(nb::handle self, bool set_to_none) {
 void bind_base(nb::module_& m) {
   nb::class_<nn::Optimizer, OwnOptimizer>(
       m, "Optimizer", nb::dynamic_attr(),
-      "Updates parameters in place: tensors, or groups of them, dicts with \"params\" and options of their own. A parameter "
-      "stays as it is if it has no gradient, or is frozen by requires_grad_(False).\n\nRaises ValueError for tensors that "
-      "are not leaves or require no gradient, and for rates and other options that are negative or not finite.")
+      "Updates parameters in place. params: tensors, or groups: dicts with \"params\" and options of the group. A step does "
+      "not change a parameter that has no gradient or is frozen by requires_grad_(False).\n\nRaises ValueError for tensors "
+      "that are not leaves or require no gradient, and for rates and further options that are negative or not finite.")
       .def("__init__", construct_own, nb::arg("params"), nb::arg("defaults"),
-           "For a class derived from Optimizer, whose step() goes through param_groups, which are dicts then, and keeps "
-           "what it needs in state[parameter]. defaults: the options of a group that does not give them.")
+           "Constructs an object of a class derived from Optimizer. The class defines step(), which iterates over "
+           "param_groups (dicts) and keeps its state in state[parameter]. defaults: the options of a group that omits "
+           "them.")
       .def("_register",
            [](nn::Optimizer& self, const nb::list& tensors) { self.add_param_group({tensors_in(tensors), {}}); })
-      .def("step", step, nb::arg("closure") = nb::none(),
-           "Makes one step with the current gradients. closure: a function that computes them and returns the loss; it is "
-           "called first, and its result is returned.")
+      .def(
+          "step", step, nb::arg("closure") = nb::none(),
+          "Makes one step with the current gradients. closure: a function that computes the gradients and returns the loss; "
+          "step calls closure first and returns the loss.")
       .def("zero_grad", zero_grad, nb::arg("set_to_none") = true,
-           "Drops the gradients of all parameters; without set_to_none it fills them with 0.")
+           "Drops the gradients of all parameters; without set_to_none, fills the gradients with 0.")
       .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate,
-                   "The learning rate of the first group; setting it sets that of all groups.")
-      .def_prop_ro("param_groups", group_views, "The groups; without any given, one.",
+                   "The learning rate of the first group. Setting it sets the rate of all groups.")
+      .def_prop_ro("param_groups", group_views, "The groups; a single group if the parameters were given without groups.",
                    nb::sig("def param_groups(self) -> list[Any]"))
-      .def("add_param_group", add_group, nb::arg("param_group"), "Adds a dict with \"params\" and options.")
+      .def("add_param_group", add_group, nb::arg("param_group"), "Adds a group: a dict with \"params\" and options.")
       .def_prop_ro("steps", &nn::Optimizer::steps,
-                   "How many steps were made; 0 for a class derived in Python, which counts its own.")
+                   "The number of steps so far; 0 for a class derived in Python, which counts its own steps.")
       .def("state_dict", state_of,
-           "Returns what a checkpoint needs beside the parameters. Of a class derived in Python: {\"state\": ..., "
-           "\"param_groups\": ...}, as PyTorch. Else tensors by name, which save() takes: those of the "
+           "Returns the state for a checkpoint, without the parameters. For a class derived in Python: {\"state\": ..., "
+           "\"param_groups\": ...}, as in PyTorch. Else a dict of tensors by name, which save() takes: the tensors of the "
            "optimiser, \"steps\", and the options of each group, such as \"param_groups.0.lr\".")
       .def("load_state_dict", load_state, nb::arg("state"), nb::arg("steps") = nb::none(),
-           "Restores what state_dict returned, also the options; or what that of PyTorch's optimiser of this name did. "
-           "steps: of a state that does not hold them. Raises "
-           "ValueError, which names a tensor that is missing or has another shape; nothing is changed then.")
+           "Restores a state of state_dict with its options, or a state of PyTorch's optimiser of this name. steps: the "
+           "number of steps for a state without \"steps\". Raises ValueError, which names a tensor that is missing or has "
+           "another shape; the optimiser then does not change.")
       .def("__reduce__", pickled);
 }
 
 void bind_adams(nb::module_& m) {
   nb::class_<nn::Adam, nn::Optimizer>(
       m, "Adam",
-      "As torch.optim.Adam. foreach and fused are accepted: steps of all parameters are fused where the device can.")
+      "Adam, as torch.optim.Adam. foreach and fused are accepted and ignored: the steps of all parameters are fused if the "
+      "device supports it. Raises ValueError for maximize.")
       .def("__init__", construct_adam<nn::Adam>, nb::arg("params"), nb::arg("lr") = 1e-3,
            nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0,
            nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("foreach") = nb::none(), nb::arg("maximize") = false,
            nb::arg("fused") = nb::none());
-  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
+  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW. See Adam.")
       .def("__init__", construct_adam<nn::AdamW>, nb::arg("params"), nb::arg("lr") = 1e-3,
            nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01,
            nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("foreach") = nb::none(), nb::arg("maximize") = false,
@@ -286,7 +290,7 @@ void bind_optimizers(nb::module_& m) {
           nb::arg("params"), nb::arg("lr") = 1e-3, nb::arg("momentum") = 0.0, nb::arg("dampening") = 0.0,
           nb::arg("weight_decay") = 0.0, nb::arg("nesterov") = false, nb::kw_only(), nb::arg("maximize") = false,
           nb::arg("foreach") = nb::none(), nb::arg("fused") = nb::none());
-  nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop", "As torch.optim.RMSprop.")
+  nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop", "RMSprop, as torch.optim.RMSprop.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::RMSprop> self, const nb::object& parameters, double lr, double alpha, double eps,
@@ -298,8 +302,8 @@ void bind_optimizers(nb::module_& m) {
           nb::arg("foreach") = nb::none());
   nb::class_<nn::Lion, nn::Optimizer>(
       m, "Lion",
-      "Steps of size lr in the direction of the sign of a mean of the gradients: Chen et al., "
-      "Symbolic Discovery of Optimization Algorithms, 2023.")
+      "Lion: makes steps of size lr against the sign of a mean of the gradients. Chen et al., Symbolic Discovery of "
+      "Optimization Algorithms, 2023.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::Lion> self, const nb::object& parameters, double lr, const nb::tuple& betas,

@@ -1,4 +1,5 @@
-// Parameters of PyTorch's functions that the core's have in another form: unbiased=, sorter=, compute_mode= and so on.
+// Parameters of PyTorch's functions that the core's functions have in another form: unbiased=, sorter=, compute_mode= and
+// so on.
 #include <python/bound.hpp>
 
 #include <plugrad/ops/linalg.hpp>
@@ -8,7 +9,7 @@
 namespace plugrad::python {
 namespace {
 
-// --- var and its kin: unbiased=False is correction=0.
+// --- var, std, var_mean and std_mean: unbiased=False is correction=0.
 
 template <class R> using Moment = R (*)(const Tensor&, const Shape&, bool, double);
 
@@ -48,7 +49,7 @@ template <class Target, class... Own> void bind_norm(Target& target, const Own&.
       own..., nb::arg("p"), nb::arg("dim") = nb::tuple(), nb::arg("keepdim") = false);
 }
 
-// --- Tensors in place of numbers, and permutations of what is sorted.
+// --- Tensors in place of numbers, and sequences with a permutation that sorts them.
 
 std::vector<Tensor> split_at(const Tensor& x, const Tensor& places, int64_t axis) {
   if (!is_integer(places.dtype()) || places.rank() > 1)
@@ -75,7 +76,7 @@ template <class Values> void bind_sorter(nb::module_& m) {
         nb::arg("out_int32") = false, nb::arg("right") = false, nb::arg("side") = "left", nb::arg("sorter").none());
 }
 
-// --- Parameters that state what the core sees itself: output_size, and the way of computing.
+// --- Parameters that the core does not need: output_size and compute_mode. They are checked.
 
 Tensor repeated(const Tensor& x, const Tensor& repeats, std::optional<int64_t> axis, int64_t output_size) {
   const Tensor out = repeat_interleave(x, repeats, axis);
@@ -100,7 +101,7 @@ Tensor distances(const Tensor& x1, const Tensor& x2, double p, const std::string
   return cdist(x1, x2, p);
 }
 
-// --- x.new_full(size, value): with x's dtype and device unless others are given.
+// --- x.new_full(size, value) and similar: x's dtype and device are the defaults.
 
 Tensor filled_beside(const Tensor& x, const Shape& shape, Number value, const DTypeLike& dtype, const DeviceLike& device) {
   const Device where = device.given.is_none() ? x.device() : device.get();
@@ -141,7 +142,7 @@ void bind_all_new(nb::class_<Tensor>& tensor) {
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
 }
 
-// --- Names of which plugrad has another: there are no complex numbers.
+// --- Sizes one by one, and names that differ from T and mT only for complex numbers, which plugrad does not have.
 
 void bind_properties(nb::class_<Tensor>& tensor) {
   tensor
@@ -155,13 +156,13 @@ void bind_properties(nb::class_<Tensor>& tensor) {
           nb::arg("size"), nb::sig("def sum_to_size(self, *size: int) -> Tensor"))
       .def_prop_ro(
           "mH", [](const Tensor& x) { return transpose(x); },
-          "The same as mT: there are no complex numbers. Raises ValueError for fewer than two axes.")
+          "The same as mT, because there are no complex numbers. Raises ValueError for fewer than two axes.")
       .def_prop_ro(
           "H", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },
-          "The same as T: there are no complex numbers.");
+          "The same as T, because there are no complex numbers.");
 }
 
-// --- Random numbers on another device than that of `like`.
+// --- Random numbers on another device than `like`.
 
 template <class... A, class... Names>
 void bind_drawn_like(nb::module_& m, const char* name, Tensor (*f)(const Tensor&, A..., std::optional<DType>),

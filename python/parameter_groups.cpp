@@ -10,7 +10,7 @@ bool has_option(const nn::Optimizer& optimizer, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Names as PyTorch has them: betas for beta1 and beta2, and bools for options that are 0 or 1.
+// Returns whether Python shows the option, 0 or 1 in the core, as a bool, as PyTorch does.
 bool is_switch(const std::string& name) { return name == "nesterov" || name == "centered" || name == "amsgrad"; }
 
 nb::object read_group(const GroupView& group, const std::string& name) {
@@ -68,20 +68,21 @@ std::vector<std::string> names_of(const nn::Optimizer& optimizer) {
 void bind_groups(nb::module_& m) {
   nb::class_<GroupView>(
       m, "ParameterGroup",
-      "A group of an optimiser's parameters: group[\"params\"] are its tensors, group[\"lr\"] and the other "
-      "options can be written.\n\nRaises ValueError for an unknown option and for a value out of range.")
+      "A group of an optimiser's parameters. group[\"params\"] are its tensors; group[\"lr\"] and further options "
+      "can be set.\n\nRaises ValueError for an unknown option and for a value out of range.")
       .def("__getitem__", read_group, nb::arg("name"))
       .def("__setitem__", write_group, nb::arg("name"), nb::arg("value"))
-      .def("keys", keys_of, "\"params\" and the names of the options.")
-      .def("values", values_of, "The tensors, and the values of the options.")
-      .def("items", items_of, "Pairs of keys and values.")
-      .def("update", update_group, nb::arg("options"), "Writes several options.")
+      .def("keys", keys_of, "Returns \"params\" and the names of the options.")
+      .def("values", values_of, "Returns the tensors and the values of the options.")
+      .def("items", items_of, "Returns pairs of keys and values.")
+      .def("update", update_group, nb::arg("options"), "Sets several options.")
       .def(
           "get",
           [](const GroupView& group, const std::string& name, const nb::object& otherwise) {
             return nb::cast<bool>(keys_of(group).attr("__contains__")(name)) ? read_group(group, name) : otherwise;
           },
-          nb::arg("name"), nb::arg("default") = nb::none(), "The value of an option, or `default` if the group lacks it.")
+          nb::arg("name"), nb::arg("default") = nb::none(),
+          "Returns the value of an option, or `default` if the group does not have the option.")
       .def("__contains__", [](const GroupView& group,
                               const std::string& name) { return nb::cast<bool>(keys_of(group).attr("__contains__")(name)); })
       .def(

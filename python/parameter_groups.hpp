@@ -1,4 +1,4 @@
-// Groups of an optimiser's parameters, and options by the names that Python has for them.
+// Groups of an optimiser's parameters, and options by their names in Python.
 #pragma once
 #include <python/binding.hpp>
 
@@ -7,18 +7,18 @@
 
 namespace plugrad::python {
 
-// One group of an optimiser, as a mapping that can be written.
+// One group of an optimiser, as a mapping whose values can be set.
 struct GroupView {
-  nb::object optimizer;  // keeps it alive
+  nb::object optimizer;  // keeps the optimiser alive
   size_t index;
   nn::Optimizer& get() const { return nb::cast<nn::Optimizer&>(optimizer); }
 };
 
-// The options of an optimiser: betas for beta1 and beta2.
+// Returns the names of an optimiser's options in Python: betas for beta1 and beta2.
 std::vector<std::string> names_of(const nn::Optimizer& optimizer);
 nb::object option_of(const nn::Optimizer& optimizer, const std::string& name, size_t group);
 
-// Writes an option as Python gives it to `write(name, number)`.
+// Converts an option from Python and calls `write(name, number)`, for betas twice.
 template <class Write> void write_option(const std::string& name, nb::handle value, Write write) {
   const auto number = [&](nb::handle given) { return taken<double>(nb::float_(given), "[optimizer] " + name, "a number"); };
   if (name != "betas") return write(name, number(value));

@@ -1,4 +1,4 @@
-// Numbers, shapes, dtypes and names as Python people write them.
+// Conversion of numbers, shapes, dtypes and names from Python.
 #include <python/binding.hpp>
 
 #include <plugrad/tensor/dtype_names.hpp>
@@ -13,7 +13,7 @@
 namespace plugrad::python {
 namespace {
 
-// numbers.Real, which NumPy's scalars are registered with.
+// Returns numbers.Real. NumPy's scalars are registered as its subclasses.
 PyObject* real_type() {
   static PyObject* const type = [] {
     PyObject* module = PyImport_ImportModule("numbers");
@@ -45,7 +45,7 @@ struct Name {
   std::string_view name;
   DType dtype;
 };
-// Every name of a dtype: plugrad's, NumPy's and PyTorch's; int is Python's.
+// Returns all names of dtypes: the names of plugrad, NumPy and PyTorch, and Python's int.
 const std::vector<Name>& dtype_names() {
   static const std::vector<Name> all = [] {
     std::vector<Name> names{{"bool_", DType::boolean}, {"int", DType::i64}};
@@ -65,8 +65,8 @@ std::string known_dtypes() {
   return "one of " + names;
 }
 
-// The name of what was given: a string is its own name; NumPy's dtypes and classes have one; "torch.float32" loses its
-// module.
+// Returns the name of a dtype: a string itself, the name of a NumPy dtype or of a class, or the text of any other object
+// without its module, such as "float32" for torch.float32.
 std::string name_of(nb::handle given) {
   if (nb::isinstance<nb::str>(given)) return utf8_of(given);
   for (const char* attribute : {"__name__", "name"})
@@ -78,7 +78,7 @@ std::string name_of(nb::handle given) {
   return text.substr(text.rfind('.') + 1);
 }
 
-// Whether an attribute of x is this text. Never leaves an error set.
+// Returns whether an attribute of x is this text. Never leaves an error set.
 bool has_text(nb::handle x, const char* attribute, const char* text) noexcept {
   PyObject* const value = PyObject_GetAttrString(x.ptr(), attribute);
   const bool has = value && PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, text) == 0;
@@ -124,7 +124,7 @@ bool number_of(PyObject* x, Number& number) noexcept {
 std::string path_of(const nb::object& path) {
   const nb::bytes bytes(nb::module_::import_("os").attr("fsencode")(path));
   const std::string all(bytes.c_str(), bytes.size());
-  if (all.find('\0') != std::string::npos)  // the system would take what precedes it for the whole path
+  if (all.find('\0') != std::string::npos)  // the system would end the path at this character
     throw nb::value_error("[path] a path holds the character '\\0': files have no such names");
   return all;
 }
@@ -159,14 +159,15 @@ const DTypeInfo& info(DTypeObject d) { return *dtype_info(static_cast<uint8_t>(d
 void bind_properties(nb::class_<DTypeObject>& dtype) {
   using D = DTypeObject;
   dtype.def_prop_ro(
-           "name", [](D d) { return dtype_name(d.value); }, "'f32', 'bool', ...")
+           "name", [](D d) { return dtype_name(d.value); }, "The name: 'f32' or 'bool', for example.")
       .def_prop_ro(
           "itemsize", [](D d) { return item_size(d.value); }, "Bytes of an element.")
       .def_prop_ro(
-          "is_floating_point", [](D d) { return is_floating(d.value); }, "Whether tensors of it can have gradients.")
+          "is_floating_point", [](D d) { return is_floating(d.value); },
+          "True for a floating dtype: tensors of this dtype can have gradients.")
       .def_prop_ro(
           "is_signed", [](D d) { return d.value != DType::boolean && !info(d).is_unsigned(); },
-          "Whether it holds negative numbers.")
+          "True if the dtype has negative numbers.")
       .def_prop_ro(
           "_digits", [](D d) { return info(d).digits; }, "Bits of the significand, or of the largest integer.")
       .def_prop_ro("_exponent_bits", [](D d) { return info(d).exponent_bits; }, "Bits of the exponent; 0 if not floating.");
@@ -182,7 +183,7 @@ namespace {
 void bind_default_dtype(nb::module_& m) {
   m.def(
       "get_default_dtype", [] { return DTypeObject{default_floating()}; },
-      "The dtype of tensors of fractions and of modules, unless they are given one: f32 until set_default_dtype.");
+      "Returns the default dtype of tensors of fractions and of modules: f32 unless set_default_dtype changed it.");
   m.def(
       "set_default_dtype",
       [](const DTypeLike& given) {
@@ -193,11 +194,11 @@ void bind_default_dtype(nb::module_& m) {
         default_floating() = dtype;
       },
       nb::arg("d"),
-      "Sets the dtype of tensors of fractions and of modules, unless they are given one. Results of ops on integers stay "
-      "f32.");
+      "Sets the default dtype of tensors of fractions and of modules. Floating results of ops on integers stay f32. Raises "
+      "ValueError for a dtype that is not floating.");
 }
 
-// Of each dtype: its name, NumPy's, PyTorch's class of storages, its kind, and its bits of digits.
+// Returns for each dtype its name, NumPy's name, PyTorch's class of storages, its kind, and its number of digits in bits.
 nb::list listed_names() {
   constexpr const char* kKinds[] = {"bool", "integer", "floating"};
   nb::list all;
@@ -214,7 +215,7 @@ void bind_dtypes(nb::module_& m) {
   bind_default_dtype(m);
   using D = DTypeObject;
   nb::class_<D> dtype(m, "DType", nb::is_final(),
-                      "The type of a tensor's elements, like f32 or bool. Equal to its name: `t.dtype == 'f32'`.");
+                      "The type of a tensor's elements, such as f32 or bool. A DType equals its name: `t.dtype == 'f32'`.");
   bind_properties(dtype);
   dtype.def(
            "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
@@ -237,10 +238,10 @@ void bind_dtypes(nb::module_& m) {
   m.def(
       "promote_types",
       [](const DTypeLike& a, const DTypeLike& b) { return D{promote_types(a.get(DType::f32), b.get(DType::f32))}; },
-      nb::arg("type1"), nb::arg("type2"), "The dtype of an op on tensors of these two dtypes.");
+      nb::arg("type1"), nb::arg("type2"), "Returns the dtype of an op on tensors of these two dtypes.");
   m.def("_dtype_names", listed_names);
   for (const Name& each : dtype_names())
-    if (each.name != "bool" && each.name != "int" && each.name != "float")  // Python's, which stubs refer to
+    if (each.name != "bool" && each.name != "int" && each.name != "float")  // Python's types, which the stub refers to
       m.attr(each.name.data()) = nb::cast(D{each.dtype});
 }
 
@@ -274,7 +275,7 @@ bool nanobind::detail::type_caster<plugrad::python::NumbersLike>::from_python(ha
   value.numbers.clear();
   if (source.is_none()) return true;
   plugrad::Number number = 0;
-  // A function with another overload for one number is tried first without conversions.
+  // nanobind tries all overloads without conversions first, so an overload for a single number has priority.
   const bool converts = flags & static_cast<uint8_t>(cast_flags::convert);
   if (converts && plugrad::python::number_of(source.ptr(), number)) {
     value.numbers.push_back(number.real());

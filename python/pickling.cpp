@@ -1,4 +1,4 @@
-// Pickles of tensors: by value.
+// Pickles and deep copies of tensors. A pickle holds the elements.
 #include <python/binding.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
@@ -7,7 +7,7 @@
 namespace plugrad::python {
 namespace {
 
-// What a pickle says of a tensor's gradient.
+// How a tensor tracks gradients: as a parameter, by the default of the constructor, as a frozen parameter, or not at all.
 enum class Tracking { none, asked, unasked, frozen };
 
 Tracking tracking_of(const Tensor& x) {
@@ -47,7 +47,7 @@ Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const Shap
 }  // namespace
 
 namespace {
-// A copy that tracks as the tensor does, with a copy of its gradient.
+// Returns a copy that tracks gradients as the tensor does, with a copy of the tensor's gradient.
 nb::object copied_deeply(const nb::object& self, nb::dict memo) {
   const Tensor x = nb::cast<Tensor>(self);
   Tensor made = unlocked([&] { return clone(x.detach()); });
@@ -62,7 +62,7 @@ nb::object copied_deeply(const nb::object& self, nb::dict memo) {
 void bind_pickling(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("__reduce__", pickled);
   tensor.def("__deepcopy__", copied_deeply, nb::arg("memo"),
-             "A copy of the elements and of the gradient, outside the graph.");
+             "Returns a copy of the elements and of the gradient, outside the graph.");
   m.def("_unpickle", unpickled);
 }
 

@@ -1,4 +1,4 @@
-// How tensors print.
+// Options for the printed form of tensors.
 #include <python/binding.hpp>
 
 #include <plugrad/tensor/print.hpp>
@@ -22,7 +22,7 @@ nb::dict options() {
 }  // namespace
 
 void bind_printing(nb::module_& m) {
-  m.def("get_printoptions", options, "How tensors print: the arguments of set_printoptions.");
+  m.def("get_printoptions", options, "Returns the print options as a dict: the arguments of set_printoptions.");
   m.def("_set_print_options",
         [](int precision, int64_t threshold, int64_t edge_items, int64_t line_width, std::optional<bool> scientific) {
           set_print_options({precision, threshold, edge_items, line_width, scientific});

@@ -1,4 +1,4 @@
-// Ops of a plugin's own, called by name.
+// Private ops of a plugin, called by name.
 #include <python/binding.hpp>
 #include <python/held.hpp>
 
@@ -61,16 +61,16 @@ void bind_private_ops(nb::module_& m) {
         nb::sig("def private_op(name: str, inputs: collections.abc.Sequence[Tensor], results: "
                 "list[tuple[typing.Any, typing.Any]], attributes: bytes = b'', gradient: typing.Any = None) -> "
                 "list[Tensor]"),
-        "Runs an op that the plugin of the inputs' device offers under that name, and returns its results.\n\n"
-        "results: (shape, dtype) of each. attributes: a struct as the plugin documents it, made by `struct.pack`; its\n"
-        "first four bytes are its size, which the call fills in. gradient: a function of (gradients of the results,\n"
-        "inputs, results), each a list, that returns a gradient or None for each input; without it, results have no\n"
-        "graph.\n"
-        "Raises ValueError for an unknown name and for what does not fit the op, NotImplementedError if the plugin has no\n"
-        "kernel for these dtypes.");
+        "Runs a private op of the plugin of the inputs' device by its name, and returns the results of the op.\n\n"
+        "results: the (shape, dtype) of each result. attributes: a struct as the plugin documents it, made by\n"
+        "`struct.pack`; the first four bytes of the struct are its size, which the call fills in. gradient: a function of\n"
+        "(gradients of the results, inputs, results), each a list, that returns a gradient or None for each input; without\n"
+        "gradient, results have no graph.\n"
+        "Raises ValueError for an unknown name and for arguments that do not fit the op, and NotImplementedError if the\n"
+        "plugin has no kernel for these dtypes.");
   m.def("private_ops", listed, nb::arg("device") = nb::none(),
         nb::sig("def private_ops(device: typing.Any = None) -> list[dict[str, typing.Any]]"),
-        "The ops of its own that a device's plugin offers: name, opcode, outputs, inputs, attribute_bytes.");
+        "Returns the private ops of a device's plugin, each as a dict: name, opcode, outputs, inputs, attribute_bytes.");
 }
 
 }  // namespace plugrad::python

@@ -1,4 +1,4 @@
-// Profilers and snapshots of memory: the classes that python/plugrad/profiler.py wraps or returns.
+// Profilers and memory snapshots: the classes that python/plugrad/profiler.py wraps or returns.
 #include <plugrad/autograd/memory.hpp>
 #include <plugrad/runtime/profiler.hpp>
 #include <python/binding.hpp>
@@ -29,29 +29,31 @@ void bind_events(nb::module_& m) {
   nb::class_<ProfileOperand>(m, "ProfileOperand", "An operand of an op that a profiler recorded.")
       .def_prop_ro("shape", [](const ProfileOperand& x) { return tuple_of_extents(x.shape()); })
       .def_prop_ro(
-          "dtype", [](const ProfileOperand& x) { return x.dtype; }, "Its name: 'f32'.")
-      .def_ro("output", &ProfileOperand::output, "Whether the op writes it.")
-      .def_ro("number", &ProfileOperand::number, "Whether it is a number beside tensors.");
+          "dtype", [](const ProfileOperand& x) { return x.dtype; }, "The name of the dtype: 'f32'.")
+      .def_ro("output", &ProfileOperand::output, "True if the op writes the operand.")
+      .def_ro("number", &ProfileOperand::number, "True if the operand is a number and not a tensor.");
   nb::class_<ProfileEvent>(m, "ProfileEvent",
-                           "Something that a thread did while a profiler recorded. Times are in "
-                           "nanoseconds.")
+                           "An op, a copy or another event on a thread while a profiler recorded. Times "
+                           "are in nanoseconds.")
       .def_prop_ro("kind", &kind_of<ProfileEvent>, "'op', 'copy', 'allocation', 'wait', 'range' or 'gradient'.")
       .def_prop_ro("how", &how_of<ProfileEvent>, "'native', 'dense copies', 'wider dtype', 'decomposed' or 'host'.")
-      .def_ro("failed", &ProfileEvent::failed, "Whether it ended by an exception.")
-      .def_ro("complete", &ProfileEvent::complete, "Whether the time includes the device's work.")
+      .def_ro("failed", &ProfileEvent::failed, "True if the event ended by an exception.")
+      .def_ro("complete", &ProfileEvent::complete, "True if the time includes the device's work.")
       .def_ro("thread", &ProfileEvent::thread)
       .def_ro("depth", &ProfileEvent::depth, "The number of events around it.")
       .def_ro("name", &ProfileEvent::name)
-      .def_ro("gradient", &ProfileEvent::gradient, "The op whose gradient needed it; empty outside of backward passes.")
-      .def_prop_ro("device", device_name, "Its name; empty for ranges and gradients.")
-      .def_ro("begin", &ProfileEvent::begin, "Since the profiler began.")
-      .def_ro("duration", &ProfileEvent::duration, "With the events inside.")
-      .def_ro("self", &ProfileEvent::self, "Without the events inside.")
-      .def_ro("bytes", &ProfileEvent::bytes, "Read and written.")
+      .def_ro("gradient", &ProfileEvent::gradient,
+              "The op whose gradient needed this event; empty outside of backward passes.")
+      .def_prop_ro("device", device_name, "The name of the device; empty for ranges and gradients.")
+      .def_ro("begin", &ProfileEvent::begin, "The start time, counted from the profiler's construction.")
+      .def_ro("duration", &ProfileEvent::duration, "The time with the events inside.")
+      .def_ro("self", &ProfileEvent::self, "The time without the events inside.")
+      .def_ro("bytes", &ProfileEvent::bytes, "Bytes read and written; for a copy or an allocation, its size.")
       .def_ro("live", &ProfileEvent::live, "Bytes of the device in use at the end.")
-      .def_ro("peak", &ProfileEvent::peak, "The most in use since the device's event before; of a range, the most inside.")
+      .def_ro("peak", &ProfileEvent::peak,
+              "The maximum of bytes in use since the device's last event; for a range, the maximum inside.")
       .def_prop_ro(
-          "operands", [](const ProfileEvent& x) { return x.operands; }, "Outputs first.")
+          "operands", [](const ProfileEvent& x) { return x.operands; }, "The operands, with outputs first.")
       .def("__repr__", [](const ProfileEvent& x) {
         return "ProfileEvent(" + x.name + ", " + kind_of(x) + ", " + std::to_string(x.duration) + " ns)";
       });
@@ -61,7 +63,7 @@ void bind_rows(nb::module_& m) {
   nb::class_<ProfileRow>(m, "ProfileRow", "The sum of similar events. Times are in nanoseconds.")
       .def_prop_ro("kind", &kind_of<ProfileRow>)
       .def_prop_ro("how", &how_of<ProfileRow>)
-      .def_ro("backward", &ProfileRow::backward, "Whether they ran in backward passes.")
+      .def_ro("backward", &ProfileRow::backward, "True if the events ran in backward passes.")
       .def_ro("name", &ProfileRow::name)
       .def_ro("device", &ProfileRow::device)
       .def_ro("shapes", &ProfileRow::shapes)
@@ -123,9 +125,9 @@ void bind_snapshots(nb::module_& m) {
           "'parameter', 'gradient', 'saved', 'other' or 'unrecorded'.")
       .def_ro("bytes", &MemoryEntry::bytes)
       .def_ro("name", &MemoryEntry::name, "'0.weight', or '0.weight.grad' for its gradient.")
-      .def_ro("saved_by", &MemoryEntry::saved_by, "The ops that keep it for their gradients.")
-      .def_ro("op", &MemoryEntry::op, "The op that wrote it first; empty if ops only read or updated it.")
-      .def_ro("gradient", &MemoryEntry::gradient, "The op whose gradient needed it.")
+      .def_ro("saved_by", &MemoryEntry::saved_by, "The ops that keep the memory for their gradients.")
+      .def_ro("op", &MemoryEntry::op, "The first op that wrote to the memory; empty if ops only read or updated it.")
+      .def_ro("gradient", &MemoryEntry::gradient, "The op whose gradient needed the memory.")
       .def_ro("range", &MemoryEntry::range, "The innermost range around that op.")
       .def_ro("where", &MemoryEntry::where, "The line of the program that called the op.")
       .def_ro("dtype", &MemoryEntry::dtype)
@@ -133,13 +135,13 @@ void bind_snapshots(nb::module_& m) {
       .def("__repr__", [](const MemoryEntry& x) {
         return std::string("MemoryEntry(") + memory_kind_name(x.kind) + ", " + std::to_string(x.bytes) + " bytes)";
       });
-  nb::class_<MemorySnapshot>(m, "MemorySnapshot", "Who holds the memory of a device.")
+  nb::class_<MemorySnapshot>(m, "MemorySnapshot", "The owners of a device's memory.")
       .def_ro("device", &MemorySnapshot::device)
-      .def_ro("total", &MemorySnapshot::total, "The sum of the entries, and memory_stats().active.")
+      .def_ro("total", &MemorySnapshot::total, "The sum of the entries, equal to memory_stats().active.")
       .def_prop_ro(
-          "entries", [](const MemorySnapshot& x) { return x.entries; }, "The largest first.")
+          "entries", [](const MemorySnapshot& x) { return x.entries; }, "The entries, with the largest first.")
       .def("table", &MemorySnapshot::table, nb::arg("rows") = 20,
-           "The sums of each kind, and then `rows` entries, with equal ones on one line, as aligned text.");
+           "Returns the sums of each kind and then `rows` entries, with equal entries on one line, as aligned text.");
   m.def("_memory_snapshot", snapshot);
   m.def("_record_memory", record, nb::arg("on"), nb::arg("where").none());
   m.def("_records_memory", records_memory);

@@ -1,10 +1,10 @@
-// Sums and means in another dtype than the operand's: sum(x, dtype="f64"), as in PyTorch.
+// Sums, means and similar functions with a dtype for the result, as in PyTorch: sum(x, dtype="f64").
 #include <python/binding.hpp>
 
 namespace plugrad::python {
 namespace {
 
-// The operand is converted first. The result is converted again where the function itself would widen it.
+// Converts the operand first, and converts the result again, because f itself may widen the dtype.
 template <class F> Tensor in_dtype(const Tensor& x, const DTypeLike& dtype, F f) {
   const Tensor source = x;
   const DType wanted = dtype.get(x.dtype());

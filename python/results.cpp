@@ -1,9 +1,9 @@
-// Results of several tensors: the named tuples of plugrad._results.
+// Results that hold several tensors: the named tuples of plugrad._results.
 #include <python/binding.hpp>
 
 namespace plugrad::python {
 namespace {
-// A type of plugrad._results; a reference that lives as long as the process.
+// Returns a new reference to a type of plugrad._results. The callers keep the reference until the process ends.
 PyObject* result_type(const char* name) { return nb::module_::import_("plugrad._results").attr(name).inc_ref().ptr(); }
 PyObject* values_indices_type() {
   static PyObject* const type = result_type("ValuesIndices");

@@ -1,4 +1,4 @@
-// Schedules of learning rates. Each keeps its optimiser alive.
+// Schedules of learning rates. A schedule keeps its optimiser alive.
 #include <python/binding.hpp>
 
 #include <nanobind/stl/function.h>
@@ -11,7 +11,7 @@
 namespace plugrad::python {
 namespace {
 
-// A class whose constructor takes the optimiser and then Args. last_epoch: the last epoch of a training that goes on.
+// Binds a class whose constructor takes the optimiser and then Args. last_epoch: the last epoch of a resumed training.
 template <class T, class... Args, class... Named>
 void bind_schedule(nb::module_& m, const char* name, const char* text, const Named&... named) {
   nb::class_<T, nn::LRScheduler>(m, name, text)
@@ -38,7 +38,7 @@ class OwnSchedule final : public nn::LRScheduler {
     for (size_t i = 0; i < rates.size(); ++i)
       optimizer_.set_option("lr", taken<double>(rates[i], "[LRScheduler] a rate that get_lr() returned", "a number"), i);
   }
-  nb::handle self_;  // this object is a part of it
+  nb::handle self_;  // borrowed: the Python object that contains this object
 };
 
 constexpr const char* kOptimizer = "_optimizer";
@@ -47,7 +47,7 @@ void construct_own(nb::pointer_and_handle<nn::LRScheduler> self, nn::Optimizer& 
   if (self.h.type().is(nb::type<nn::LRScheduler>()))
     throw nb::type_error("[LRScheduler] derive a class with a method get_lr from it, or take one of lr_scheduler");
   auto* made = new (static_cast<void*>(self.p)) OwnSchedule(self.h, optimizer);
-  self.h.attr(kOptimizer) = nb::find(&optimizer);  // keeps it alive, also if get_lr raises
+  self.h.attr(kOptimizer) = nb::find(&optimizer);  // keeps the optimiser alive, also if get_lr raises
   nb::inst_mark_ready(self.h);                     // get_lr reads last_epoch
   made->set_epoch(last_epoch + 1);
 }
@@ -74,22 +74,25 @@ void bind_base(nb::module_& m) {
   nb::class_<nn::LRScheduler, OwnSchedule>(m, "LRScheduler", nb::dynamic_attr(),
                                            "Sets the rates of an optimiser's groups for each epoch, from the rates that "
                                            "they had when the first schedule was made.")
-      .def("__init__", construct_own, nb::arg("optimizer"), nb::arg("last_epoch") = -1,
-           "For a class derived from LRScheduler, whose get_lr() returns the rates of all groups at last_epoch.")
-      .def_prop_ro("base_lrs", &nn::LRScheduler::base_lrs, "The rates from which it counts, of all groups.")
+      .def(
+          "__init__", construct_own, nb::arg("optimizer"), nb::arg("last_epoch") = -1,
+          "Constructs an object of a class derived from LRScheduler. The class defines get_lr(), which returns the rates of "
+          "all groups at last_epoch.")
+      .def_prop_ro("base_lrs", &nn::LRScheduler::base_lrs,
+                   "The initial rates of all groups, from which the schedule computes the rates.")
       .def_prop_ro(
           "optimizer", [](const nn::LRScheduler& self) { return nb::find(&self.optimizer()); }, "The optimiser.",
           nb::sig("def optimizer(self) -> Optimizer"))
-      .def("step", &nn::LRScheduler::step, "Goes on to the next epoch.")
+      .def("step", &nn::LRScheduler::step, "Advances to the next epoch and sets its rates.")
       .def_prop_rw("last_epoch", &nn::LRScheduler::last_epoch, &nn::LRScheduler::set_epoch,
-                   "The epoch; setting it sets the rates, for a training that is resumed.")
-      .def("get_last_lr", &nn::LRScheduler::get_last_lr, "The rates of all groups.")
+                   "The epoch. Setting it sets the rates of the epoch, to resume a training.")
+      .def("get_last_lr", &nn::LRScheduler::get_last_lr, "Returns the rates of all groups.")
       .def("state_dict", state_of,
-           "Returns what a checkpoint needs: \"last_epoch\", and the attributes that were set on the schedule.")
-      .def("load_state_dict", load_state, nb::arg("state_dict"), "Restores what state_dict returned, and sets the rates.");
+           "Returns the state for a checkpoint: \"last_epoch\", and the attributes that were set on the schedule.")
+      .def("load_state_dict", load_state, nb::arg("state_dict"), "Restores a state of state_dict, and sets the rates.");
 }
 
-// The steps of a cycle: given as such, or by epochs.
+// Returns the number of steps of a cycle: total_steps, or the steps of all epochs.
 int64_t steps_of_cycle(std::optional<int64_t> total_steps, std::optional<int64_t> epochs, std::optional<int64_t> each) {
   if (total_steps) return *total_steps;
   if (!epochs || !each) throw nb::value_error("[OneCycleLR] give total_steps, or both epochs and steps_per_epoch");
@@ -115,20 +118,20 @@ void construct_one_cycle(nn::OneCycleLR* self, nn::Optimizer& optimizer, double 
                              .max_momentum = max_momentum});
 }
 
-// Each keeps the optimiser, and SequentialLR the schedules, which it takes over.
+// Both schedules keep the optimiser alive, and SequentialLR also keeps its schedules alive.
 void bind_composed(nb::module_& m) {
-  nb::class_<nn::OneCycleLR, nn::LRScheduler>(
-      m, "OneCycleLR",
-      "From max_lr / div_factor up to max_lr and down to max_lr / (div_factor final_div_factor), while the "
-      "momentum goes the other way: Smith and Topin, 2019.")
+  nb::class_<nn::OneCycleLR, nn::LRScheduler>(m, "OneCycleLR",
+                                              "Raises the rate from max_lr / div_factor to max_lr and lowers it to max_lr / "
+                                              "(div_factor final_div_factor), while the "
+                                              "momentum moves in the opposite direction: Smith and Topin, 2019.")
       .def("__init__", construct_one_cycle, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("max_lr"),
            nb::arg("total_steps") = nb::none(), nb::arg("epochs") = nb::none(), nb::arg("steps_per_epoch") = nb::none(),
            nb::arg("pct_start") = 0.3, nb::arg("anneal_strategy") = "cos", nb::arg("cycle_momentum") = true,
            nb::arg("base_momentum") = 0.85, nb::arg("max_momentum") = 0.95, nb::arg("div_factor") = 25.0,
            nb::arg("final_div_factor") = 1e4, nb::arg("three_phase") = false);
   nb::class_<nn::SequentialLR, nn::LRScheduler>(m, "SequentialLR",
-                                                "Schedules one after another: the next one begins at each "
-                                                "milestone, with its epoch 0.")
+                                                "Runs schedules one after another. At each milestone the next "
+                                                "schedule begins with epoch 0.")
       .def(
           "__init__",
           [](nn::SequentialLR* self, nn::Optimizer& optimizer, const nb::list& schedulers, std::vector<int64_t> milestones) {
@@ -165,8 +168,8 @@ void load_plateau_state(nn::ReduceLROnPlateau& self, const nb::dict& given) {
 
 void bind_plateau(nb::module_& m) {
   nb::class_<nn::ReduceLROnPlateau>(m, "ReduceLROnPlateau",
-                                    "Multiplies the rates by factor when the metric did not get better, by more than "
-                                    "threshold, in more than patience epochs.")
+                                    "Multiplies the rates by factor when the metric has not improved by more than "
+                                    "threshold in more than patience epochs.")
       .def(
           "__init__",
           [](nn::ReduceLROnPlateau* self, nn::Optimizer& optimizer, const std::string& mode, double factor, int64_t patience,
@@ -179,38 +182,47 @@ void bind_plateau(nb::module_& m) {
           nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("mode") = "min", nb::arg("factor") = 0.1,
           nb::arg("patience") = 10, nb::arg("threshold") = 1e-4, nb::arg("threshold_mode") = "rel", nb::arg("cooldown") = 0,
           nb::arg("min_lr") = 0.0, nb::arg("eps") = 1e-8)
-      .def("step", &nn::ReduceLROnPlateau::step, nb::arg("metrics"), "Takes the metric of an epoch.")
-      .def("state_dict", plateau_state, "Returns what a checkpoint needs, as numbers by name.")
-      .def("load_state_dict", load_plateau_state, nb::arg("state_dict"), "Restores what state_dict returned.")
+      .def("step", &nn::ReduceLROnPlateau::step, nb::arg("metrics"),
+           "Takes the metric of an epoch, and lowers the rates if the metric has stopped improving.")
+      .def("state_dict", plateau_state, "Returns the state for a checkpoint: a dict of numbers by name.")
+      .def("load_state_dict", load_plateau_state, nb::arg("state_dict"), "Restores a state of state_dict.")
       .def(
-          "get_last_lr", [](const nn::ReduceLROnPlateau& self) { return self.rates(); }, "The rates of all groups.")
-      .def_prop_ro("best", &nn::ReduceLROnPlateau::best, "The best metric.")
-      .def_prop_ro("num_bad_epochs", &nn::ReduceLROnPlateau::num_bad_epochs, "Epochs since the metric got better.");
+          "get_last_lr", [](const nn::ReduceLROnPlateau& self) { return self.rates(); }, "Returns the rates of all groups.")
+      .def_prop_ro("best", &nn::ReduceLROnPlateau::best, "The best metric so far.")
+      .def_prop_ro(
+          "num_bad_epochs", &nn::ReduceLROnPlateau::num_bad_epochs,
+          "The number of epochs without improvement since the last improvement, reduction of the rates or cooldown.");
 }
 }  // namespace
 
 void bind_schedules(nb::module_& m) {
   bind_base(m);
-  bind_schedule<nn::LambdaLR, std::function<double(int64_t)>>(m, "LambdaLR", "The initial rate times lr_lambda(epoch).",
+  bind_schedule<nn::LambdaLR, std::function<double(int64_t)>>(m, "LambdaLR", "Sets the initial rate times lr_lambda(epoch).",
                                                               nb::arg("lr_lambda"));
-  bind_schedule<nn::StepLR, int64_t, double>(m, "StepLR", "Times gamma every step_size epochs.", nb::arg("step_size"),
-                                             nb::arg("gamma") = 0.1);
-  bind_schedule<nn::MultiStepLR, std::vector<int64_t>, double>(m, "MultiStepLR", "Times gamma at each of these epochs.",
+  bind_schedule<nn::StepLR, int64_t, double>(m, "StepLR", "Multiplies the rate by gamma every step_size epochs.",
+                                             nb::arg("step_size"), nb::arg("gamma") = 0.1);
+  bind_schedule<nn::MultiStepLR, std::vector<int64_t>, double>(m, "MultiStepLR",
+                                                               "Multiplies the rate by gamma at each epoch in milestones.",
                                                                nb::arg("milestones"), nb::arg("gamma") = 0.1);
-  bind_schedule<nn::ExponentialLR, double>(m, "ExponentialLR", "Times gamma every epoch.", nb::arg("gamma"));
+  bind_schedule<nn::ExponentialLR, double>(m, "ExponentialLR", "Multiplies the rate by gamma every epoch.",
+                                           nb::arg("gamma"));
   bind_schedule<nn::LinearLR, double, double, int64_t>(
-      m, "LinearLR", "Times a factor that goes from start_factor to end_factor in total_iters epochs and stays there.",
+      m, "LinearLR",
+      "Sets the initial rate times a factor that goes from start_factor to end_factor in total_iters epochs and "
+      "then stays constant.",
       nb::arg("start_factor") = 1.0 / 3, nb::arg("end_factor") = 1.0, nb::arg("total_iters") = 5);
-  bind_schedule<nn::ConstantLR, double, int64_t>(m, "ConstantLR", "Times factor before epoch total_iters.",
+  bind_schedule<nn::ConstantLR, double, int64_t>(m, "ConstantLR",
+                                                 "Sets the initial rate times factor before epoch total_iters.",
                                                  nb::arg("factor") = 1.0 / 3, nb::arg("total_iters") = 5);
-  bind_schedule<nn::PolynomialLR, int64_t, double>(m, "PolynomialLR", "Times (1 - epoch / total_iters)^power, and then 0.",
-                                                   nb::arg("total_iters") = 5, nb::arg("power") = 1.0);
+  bind_schedule<nn::PolynomialLR, int64_t, double>(
+      m, "PolynomialLR", "Sets the initial rate times (1 - epoch / total_iters)^power, and 0 from epoch total_iters on.",
+      nb::arg("total_iters") = 5, nb::arg("power") = 1.0);
   bind_schedule<nn::CosineAnnealingLR, int64_t, double>(
-      m, "CosineAnnealingLR", "From the initial rate to eta_min along half a cosine of T_max epochs.", nb::arg("T_max"),
-      nb::arg("eta_min") = 0.0);
+      m, "CosineAnnealingLR", "Moves the rate from the initial rate to eta_min along half a cosine of T_max epochs.",
+      nb::arg("T_max"), nb::arg("eta_min") = 0.0);
   bind_schedule<nn::CosineAnnealingWarmRestarts, int64_t, int64_t, double>(
       m, "CosineAnnealingWarmRestarts",
-      "CosineAnnealingLR that starts again after T_0 epochs, then after T_0 T_mult, T_0 T_mult^2 and so on.", nb::arg("T_0"),
+      "Repeats CosineAnnealingLR in cycles of T_0 epochs, then T_0 T_mult, T_0 T_mult^2 and so on.", nb::arg("T_0"),
       nb::arg("T_mult") = 1, nb::arg("eta_min") = 0.0);
   bind_composed(m);
   bind_plateau(m);

@@ -1,4 +1,4 @@
-// Factories in forms that the core does not have: sizes one by one, as in PyTorch, zeros(2, 3); and zeros_like in another
+// Forms of factories that the core does not have: sizes one by one, as in PyTorch's zeros(2, 3), and zeros_like in another
 // dtype or on another device.
 #include <python/bound.hpp>
 
@@ -29,7 +29,7 @@ template <class Make> void bind_filled(nb::module_& m, const char* name, Make ma
       nb::arg("requires_grad") = false, nb::sig(("def " + std::string(name) + kOfSizes + kTracked).c_str()));
 }
 
-// The two numbers are those of the distribution.
+// first, second: the names of the two parameters of the distribution.
 template <class Make> void bind_drawn(nb::module_& m, const char* name, const char* first, const char* second, Make make) {
   m.def(
       name,

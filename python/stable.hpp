@@ -1,5 +1,5 @@
-// What Python's stable ABI offers as functions only, and CPython's own headers faster: one module then serves all later
-// versions of Python, while a module for one version loses nothing.
+// Functions that CPython's headers have as fast macros, and Python's stable ABI only as slower functions. A module for the
+// stable ABI works with all later versions of Python, and a module for a single version uses the fast forms.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -19,15 +19,15 @@ inline void set_item(PyObject* x, Py_ssize_t i, PyObject* item) {
   else PyTuple_SetItem(x, i, item);
 }
 inline double float_of(PyObject* x) { return PyFloat_AsDouble(x); }
-// How to call an object: the function of type vectorcallfunc.
+// Returns the function that calls an object.
 inline vectorcallfunc caller_of(PyObject*) { return PyObject_Vectorcall; }
-// CPython exports the function, though not as a part of the stable ABI. Without it the answer is no.
+// CPython exports PyGILState_Check, but not as a part of the stable ABI. Returns false without it.
 inline bool holds_gil() {
   static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
   return check && check() == 1;
 }
 #else
-// The size of a list or tuple, and a borrowed element, whose index must be below it.
+// Return the size of a list or tuple, and a borrowed element, whose index must be below the size.
 inline Py_ssize_t list_size(PyObject* x) { return PySequence_Fast_GET_SIZE(x); }
 inline PyObject* list_item(PyObject* x, Py_ssize_t i) { return PySequence_Fast_GET_ITEM(x, i); }
 // Sets an element of a new list or tuple. Takes the reference to the item.
@@ -35,17 +35,17 @@ inline void set_item(PyObject* x, Py_ssize_t i, PyObject* item) {
   if (PyList_Check(x)) PyList_SET_ITEM(x, i, item);
   else PyTuple_SET_ITEM(x, i, item);
 }
-// The value of a Python float.
+// Returns the value of a Python float.
 inline double float_of(PyObject* x) { return PyFloat_AS_DOUBLE(x); }
 inline vectorcallfunc caller_of(PyObject* x) { return PyVectorcall_Function(x); }
-// Whether the calling thread holds the GIL.
+// Returns whether the calling thread holds the GIL.
 inline bool holds_gil() { return PyGILState_Check() == 1; }
 #endif
 
-// The name of an object's type, for messages, without its module.
+// Returns the name of an object's type without its module, for messages.
 inline std::string type_name_of(nanobind::handle x) { return nanobind::str(x.type().attr("__name__")).c_str(); }
 
-// A function of a type as the interpreter calls it: Py_tp_hash, for example.
+// Returns the function in a slot of a type: Py_tp_hash, for example.
 template <class Function> Function slot_of(PyTypeObject* type, int slot) {
   return reinterpret_cast<Function>(PyType_GetSlot(type, slot));
 }

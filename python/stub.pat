@@ -1,4 +1,4 @@
-# Types that nanobind's stub generator cannot know: those of operators, and of functions that return Python objects.
+# Types that nanobind's stub generator cannot know: the types of operators and of functions that return Python objects.
 _plugrad\.__prefix__$:
     from collections.abc import Callable, Iterable, Sequence
     from types import EllipsisType
@@ -289,7 +289,7 @@ _plugrad\.__prefix__$:
     def index_put(x: Tensor, indices: _Key, values: _Operand, accumulate: bool = False) -> Tensor:
         \doc
 
-# From Python 3.12 on, classes with buffers have these.
+# Classes with buffers have these methods from Python 3.12 on.
 .*\.Tensor\.__buffer__$:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 

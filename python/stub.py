@@ -1,12 +1,12 @@
-"""Completes the stub that nanobind generates. What it does to every function:
+"""Completes the stub that nanobind generates. The changes to every function are:
 
-- Inside a class whose methods hide Python's float or bool, and in a module that has a function slice, annotations name
+- Inside a class whose methods hide Python's float or bool, and in a module with a function slice, annotations name
   builtins.float and so on.
-- tuple, dict and Callable get their parameters, and arguments without a type are Any.
-- A function gets an overload with PyTorch's `size` for `shape` and `dim` for `dims`, where functions.toml says that calls
-  may use that name.
-- A function with `dim` gets an overload with NumPy's `axis` and `keepdims`. What returns values and indices returns the
-  values alone there.
+- tuple, dict, list and Callable get type parameters, and arguments without a type are Any.
+- A function gets an overload with PyTorch's `size` for `shape` and `dim` for `dims` if functions.toml permits the name in
+  calls.
+- A function with `dim` gets an overload with NumPy's `axis` and `keepdims`. In this overload a function that returns values
+  and indices returns the values alone.
 
 stub.py ROOT RAW OUT
 """
@@ -30,7 +30,7 @@ def expression(text):
 
 
 def defined(body):
-    """The names that functions, properties and assignments of a class or module define."""
+    """Returns the names of the functions, classes and assigned variables of a class or module."""
     names = set()
     for each in body:
         if isinstance(each, (ast.FunctionDef, ast.ClassDef)):
@@ -58,7 +58,8 @@ class Annotation(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node):
-        """A union, each member once: `X | None | None` comes from optional parameters that may be None anyway."""
+        """Returns a union with each member once. nanobind writes `X | None | None` for an optional parameter whose type
+        includes None."""
         self.generic_visit(node)
         members, rest = [], node
         while isinstance(rest, ast.BinOp):
@@ -86,7 +87,7 @@ def complete(function, hidden, in_class):
 
 
 def by_axis(function):
-    """The overload with NumPy's names. What follows `axis` is passed by name."""
+    """Returns the overload with NumPy's names. `axis` and all later parameters are passed by name."""
     made = copy.deepcopy(function)
     given = made.args
     names = [each.arg for each in given.args]
@@ -107,7 +108,7 @@ def by_axis(function):
 
 
 def by_torch_name(function, accepted):
-    """The overload with PyTorch's name of a parameter, if calls of the function may use that name."""
+    """Returns a list with the overload with PyTorch's name of a parameter; empty if calls may not use that name."""
     made = copy.deepcopy(function)
     renamed = [each for each in parameters(made) if accepted.get(TORCH_NAMES.get(each.arg)) == each.arg]
     for each in renamed:
@@ -117,7 +118,7 @@ def by_torch_name(function, accepted):
 
 
 def with_overloads(group, accepted):
-    """The definitions of one name, and those with further names of parameters."""
+    """Returns the definitions of one name, and the overloads with further names of parameters."""
     twins = [each for function in group for each in [function, *by_torch_name(function, accepted)]]
     names = {each.arg for function in twins for each in parameters(function)}
     more = [by_axis(each) for each in twins if "axis" not in names and any(given.arg == "dim" for given in parameters(each))]

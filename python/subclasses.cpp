@@ -1,4 +1,4 @@
-// Classes that programs derive from Tensor. plugrad/_subclasses.py has the protocol.
+// Classes that programs derive from Tensor. plugrad/_subclasses.py implements the protocol.
 #include <python/binding.hpp>
 
 namespace plugrad::python {
@@ -46,9 +46,10 @@ bool has_derived(PyObject* const* arguments, size_t count) {
 
 void bind_subclasses(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("as_subclass", as_subclass, nb::arg("cls"),
-             "The same tensor, with the same gradient and graph, as an object of Tensor or of a class derived from it.");
+             "Returns the same tensor, with the same gradient and graph, as an object of Tensor or of a class derived from "
+             "Tensor.");
   tensor.def_static("_make_subclass", made_as, nb::arg("cls"), nb::arg("data"), nb::arg("require_grad") = false,
-                    "A tensor of a derived class that shares data's memory, and not its graph.");
+                    "Returns a tensor of a derived class that shares data's memory but not its graph.");
   m.def("_dispatch_by", [](nb::object call) { dispatcher = call.release().ptr(); });
   m.def("_undispatched", call_undispatched);
   m.def("_is_ready", [](nb::handle x) { return nb::inst_ready(x); });

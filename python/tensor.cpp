@@ -1,4 +1,4 @@
-// The tensor's own methods; those that are ops come from the core's headers (see generate.py).
+// The tensor's own methods; methods that are ops come from the core's headers (see generate.py).
 #include <python/bound.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
@@ -10,7 +10,7 @@
 namespace plugrad::python {
 namespace {
 
-// --- Shapes: a tuple that equals lists.
+// --- Shapes: a type of tuples that also equal lists.
 
 PyTypeObject* shape_type = nullptr;
 
@@ -49,7 +49,7 @@ void bind_shape(nb::module_& m) {
   m.attr("Size").attr("__module__") = m.attr("__name__");
 }
 
-// --- Text.
+// --- Text of tensors.
 
 std::string text_of(const Tensor& x) {
   std::ostringstream out;
@@ -71,7 +71,7 @@ std::string text_of(const Tensor& x) {
   return out.str() + ")";
 }
 
-// --- Making one.
+// --- The constructor and single methods.
 
 void construct(Tensor* self, const nb::object& data, std::optional<ShapeLike> shape, const DeviceLike& device,
                const DTypeLike& dtype, std::optional<bool> requires_grad) {
@@ -97,7 +97,7 @@ nb::object only_element(const Tensor& x) {
   return nb::bool_(unlocked([&] { return t.item<bool>(); }));
 }
 
-// Copies data into x, outside any graph, unless it is x's own memory already: `x.data -= 1` has changed that.
+// Copies data into x, outside any graph. `x.data -= 1` changes the memory of x and then copies it onto itself.
 void set_data(Tensor& x, const Tensor& data) {
   if (data.shape() != x.shape() || data.dtype() != x.dtype())
     throw Error(Code::invalid, "[data] new data of " + std::string(dtype_name(data.dtype())) + " " + data.shape().text() +
@@ -125,7 +125,7 @@ Tensor flipped(const Tensor& x) {
   return x.rank() < 2 ? x : transpose(x);
 }
 
-// The functions of the array API standard, in the form that the standard defines.
+// Returns the module with the functions of the array API standard.
 nb::object array_namespace(nb::handle, const nb::object& api_version) {
   return nb::module_::import_("plugrad.array_api").attr("_namespace")(api_version);
 }
@@ -134,7 +134,7 @@ nb::object as_complex(const Tensor& x) {
   return nb::module_::import_("builtins").attr("complex")(nb::float_(unlocked([x] { return x.item<double>(); })));
 }
 
-// reshape(2, 3), reshape((2, 3)) and reshape(shape=...) alike.
+// Returns the shape of reshape(2, 3) and of reshape((2, 3)).
 Shape shape_from(const nb::args& extents) {
   ShapeLike shape;
   if (extents.size() == 1) {
@@ -152,27 +152,28 @@ template <Tensor (*kFunction)(const Tensor&, const Shape&)> Tensor with_shape(co
 }
 
 void bind_counts(nb::class_<Tensor>& tensor) {
-  tensor.def("dim", &Tensor::rank, "How many axes there are.")
-      .def("ndimension", &Tensor::rank, "How many axes there are.")
+  tensor.def("dim", &Tensor::rank, "Returns the number of axes.")
+      .def("ndimension", &Tensor::rank, "Returns the number of axes.")
       .def(
           "stride", [](const Tensor& x) { return shape_tuple(x.strides()); }, nb::sig("def stride(self) -> Size"),
-          "How many elements lie between neighbours of each axis.")
-      .def("nelement", &Tensor::count, "How many elements there are.")
+          "Returns the strides: the distance in elements between neighbours of each axis.")
+      .def("nelement", &Tensor::count, "Returns the number of elements.")
       .def(
-          "element_size", [](const Tensor& x) { return item_size(x.dtype()); }, "The bytes of an element.")
+          "element_size", [](const Tensor& x) { return item_size(x.dtype()); }, "Returns the size of an element in bytes.")
       .def_prop_ro(
-          "itemsize", [](const Tensor& x) { return item_size(x.dtype()); }, "The bytes of an element.")
+          "itemsize", [](const Tensor& x) { return item_size(x.dtype()); }, "The size of an element in bytes.")
       .def_prop_ro(
           "nbytes", [](const Tensor& x) { return static_cast<int64_t>(item_size(x.dtype())) * x.count(); },
-          "The bytes of all elements.")
+          "The size of all elements in bytes.")
       .def(
-          "is_floating_point", [](const Tensor& x) { return is_floating(x.dtype()); }, "Whether it can have a gradient.")
+          "is_floating_point", [](const Tensor& x) { return is_floating(x.dtype()); },
+          "Returns whether the dtype is floating. Only a floating tensor can have a gradient.")
       .def_prop_ro(
           "size",
           [](const Tensor& x) { return nb::module_::import_("plugrad._size").attr("Count")(shape_tuple(x.shape())); },
           nb::sig("def size(self) -> plugrad._size.Count"),
-          "How many elements there are. It can be called: `size()` is the shape, and `size(dim)` one extent.")
-      .def("numel", &Tensor::count, "How many elements there are.");
+          "The number of elements. It can be called: `size()` returns the shape, and `size(dim)` returns an extent.")
+      .def("numel", &Tensor::count, "Returns the number of elements.");
 }
 
 void bind_properties(nb::class_<Tensor>& tensor) {
@@ -182,52 +183,58 @@ void bind_properties(nb::class_<Tensor>& tensor) {
           "The extents, as a tuple that also equals lists.")
       .def_prop_ro(
           "strides", [](const Tensor& x) { return shape_tuple(x.strides()); }, nb::sig("def strides(self) -> Size"),
-          "How many elements lie between neighbours of each axis.")
+          "The distance in elements between neighbours of each axis.")
       .def_prop_ro(
           "dtype", [](const Tensor& x) { return DTypeObject{x.dtype()}; }, "The type of the elements.")
-      .def_prop_ro("device", &Tensor::device, "Where the elements are.")
-      .def_prop_ro("ndim", &Tensor::rank, "How many axes there are.")
+      .def_prop_ro("device", &Tensor::device, "The device that holds the elements.")
+      .def_prop_ro("ndim", &Tensor::rank, "The number of axes.")
       .def_prop_ro(
-          "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
+          "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },
+          "A view with the last two axes swapped; this tensor for fewer than two axes.")
       .def_prop_ro(
           "mT", [](const Tensor& x) { return transpose(x); },
-          "The last two axes swapped; a view. Raises ValueError for fewer than two axes.")
-      .def("t", flipped, "Returns a matrix with its axes swapped, as a view. Raises ValueError for more than two axes.")
+          "A view with the last two axes swapped. Raises ValueError for fewer than two axes.")
+      .def("t", flipped,
+           "Returns a view of a matrix with its axes swapped; this tensor for fewer than two axes. Raises ValueError for "
+           "more than two axes.")
       .def_prop_rw(
           "data", [](const Tensor& x) { return x.detach(); }, set_data,
-          "The same memory, outside the graph. Setting it copies a tensor of the same shape and dtype into the memory; no "
-          "graph records that.");
+          "A tensor over the same memory, outside the graph. Setting it copies a tensor of the same shape and dtype into "
+          "the memory; no graph records the copy.");
 }
 
 void bind_tracking(nb::class_<Tensor>& tensor) {
   tensor
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad, [](Tensor& x, bool on) { x.requires_grad_(on); },
-          "Whether it is a leaf with a gradient, or was computed from one. A leaf keeps its gradient where this is set to "
-          "False. True raises ValueError for integers, and False for results of ops.")
+          "True for a leaf with a gradient and for a tensor computed from such a leaf. A leaf keeps its gradient if this "
+          "is set to False. Setting True raises ValueError for dtypes that are not floating, and setting False for "
+          "results of ops.")
       .def_prop_rw(
           "grad", [](const Tensor& x) { return wrap(x.grad()); },
           [](Tensor& x, std::optional<Tensor> grad) { x.set_grad(grad.value_or(Tensor())); },
           nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
           nb::for_setter(nb::sig("def grad(self, grad: Tensor | None) -> None")), nb::for_setter(nb::arg("grad").none()),
-          "The gradient, or None before there is one. A new one must have the same shape, dtype and device.")
-      .def_prop_ro("_is_parameter", is_parameter, "Whether it is a leaf that was asked to have a gradient, or had one.")
+          "The gradient, or None if there is no gradient yet. Setting it needs a tensor of the same shape, dtype and "
+          "device, or None.")
+      .def_prop_ro("_is_parameter", is_parameter,
+                   "True for a leaf whose gradient was requested, even if requires_grad_(False) has frozen the leaf.")
       .def_prop_ro(
           "_identity", [](const Tensor& x) { return reinterpret_cast<uintptr_t>(&x.impl()); },
-          "A number that tensors share if they are the same: see is_same.")
-      .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether it is not the result of a recorded op.")
+          "A number that is equal for handles on the same tensor: see is_same.")
+      .def_prop_ro("is_leaf", &Tensor::is_leaf, "True unless this tensor is the result of a recorded op.")
       .def_prop_ro(
           "op", [](const Tensor& x) { return x.op_name(); },
-          "The name of the op that computed it, as draw_dot shows it; '' for a leaf.");
+          "The name of the op that computed this tensor, as draw_dot shows it; '' for a leaf.");
 }
 
 void bind_gradients(nb::class_<Tensor>& tensor) {
   tensor
       .def("backward", run_backward, nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false,
            nb::arg("create_graph") = false,
-           "Adds the gradients of this tensor to every leaf that it was computed from.\n\ngradient: of this tensor's shape; "
-           "ones by default, if it has one element. Raises ValueError without a graph, or where an earlier call freed it "
-           "(retain_graph keeps it).")
+           "Adds this tensor's gradient with respect to each leaf to the leaf's gradient.\n\n"
+           "gradient: a tensor of this tensor's shape; 1 by default if this tensor has one element. Raises ValueError "
+           "without a graph, and if an earlier call freed the graph (retain_graph keeps the graph).")
       .def(
           "requires_grad_",
           [](nb::handle self, bool on) {
@@ -235,9 +242,9 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
             return nb::borrow(self);
           },
           nb::arg("on") = true, nb::sig("def requires_grad_(self, on: bool = True) -> Tensor"),
-          "Makes this a leaf with a gradient, or freezes it: ops no longer record it, and it keeps its gradient. Changes "
-          "nothing for a result of an op that is recorded anyway. Returns itself.")
-      .def("retain_grad", &Tensor::retain_grad, "Makes the next backward keep the gradient of this result of an op.")
+          "Makes this tensor a leaf with a gradient; False freezes the leaf: ops are no longer recorded for the leaf, but "
+          "it keeps its gradient. True changes nothing for the result of a recorded op. Returns this tensor.")
+      .def("retain_grad", &Tensor::retain_grad, "Makes backward keep the gradient of this result of an op.")
       .def(
           "zero_grad", [](Tensor& x) { x.clear_grad(); }, "Drops the gradient.")
       .def("detach", &Tensor::detach, "Returns a tensor over the same memory, outside the graph.");
@@ -246,20 +253,22 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
 void bind_views(nb::class_<Tensor>& tensor) {
   tensor
       .def("reshape", with_shape<reshape>,
-           "Returns another shape of as many elements; one extent may be -1. A view where the strides allow it, else a "
-           "copy.\n\n"
-           "Raises ValueError, which names both shapes, where the counts differ.")
+           "Returns the elements in a new shape; a single extent may be -1. The result is a view if the strides allow it, "
+           "else a copy.\n\n"
+           "Raises ValueError with both shapes if the counts of elements differ.")
       .def("view", with_shape<reshape>, "The same as reshape.")
       .def("permute", with_shape<permute>, "Returns a view with the axes in another order.")
       .def("expand", with_shape<expand>,
-           "Returns a view with extents of 1 repeated, and axes added in front; -1 keeps an extent.");
+           "Returns a view that repeats extents of 1 and adds axes in front; -1 keeps an extent. Raises ValueError if this "
+           "tensor does not expand to the shape.");
 }
 
 void bind_standard(nb::class_<Tensor>& tensor) {
   tensor.def("__complex__", as_complex, nb::sig("def __complex__(self) -> complex"))
       .def("__array_namespace__", array_namespace, nb::kw_only(), nb::arg("api_version") = nb::none(),
            nb::sig("def __array_namespace__(self, *, api_version: str | None = None) -> types.ModuleType"),
-           "The module plugrad.array_api. ValueError for a version of the standard that it does not implement.");
+           "Returns the module plugrad.array_api. Raises ValueError for a version of the standard that it does not "
+           "implement.");
 }
 
 nb::object iterate(nb::handle self) {
@@ -270,7 +279,7 @@ nb::object iterate(nb::handle self) {
   return nb::iter(parts);
 }
 
-// The array API's arange: without a stop, the start is the end.
+// arange of the array API standard: without stop, the numbers go from 0 up to start.
 Tensor arange_to_stop(const NumberLike& start, const std::optional<NumberLike>& stop, const NumberLike& step,
                       const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
   const bool whole = !start.value.floating() && !step.value.floating() && !(stop && stop->value.floating());
@@ -279,7 +288,7 @@ Tensor arange_to_stop(const NumberLike& start, const std::optional<NumberLike>& 
                        requires_grad);
 }
 
-// arange(end). In the core's functions only the last parameters are optional, so it has no such overload.
+// Binds arange(end). In the core's functions only the last parameters are optional, so they have no such overload.
 void bind_arange(nb::module_& m) {
   m.def(
       "arange",
@@ -317,18 +326,20 @@ namespace {
 void bind_contents(nb::class_<Tensor>& tensor) {
   tensor.def("__repr__", text_of)
       .def("__format__", formatted, nb::arg("spec"),
-           "The only element as a number in this format; the text of a tensor of rank 1 or more without a format.")
+           "Returns the only element as a number in this format; without a format, the text of a tensor of rank 1 or more.")
       .def(
           "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Tensor"),
-          "Itself: a shallow copy shares memory and gradient. deepcopy and clone() copy.")
+          "Returns this tensor, because a shallow copy shares memory and gradient. copy.deepcopy and clone() copy the "
+          "elements.")
       .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
-           "Returns the elements as nested lists of numbers; one number for rank 0. Waits for the device.")
+           "Returns the elements as nested lists of numbers; a single number for rank 0. Waits for the device.")
       .def("item", only_element, nb::sig("def item(self) -> int | float | bool"),
            "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
-      .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
-      .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
+      .def("is_contiguous", &Tensor::is_contiguous, "Returns whether the elements are row-major in memory, without gaps.")
+      .def("is_same", &Tensor::is_same, nb::arg("other"), "Returns whether both objects are handles on the same tensor.")
       .def(
-          "__reversed__", [](const Tensor& x) { return x.rank() ? flip(x, {0}) : x; }, "The rows in reverse order.")
+          "__reversed__", [](const Tensor& x) { return x.rank() ? flip(x, {0}) : x; },
+          "Returns a view with the rows in reverse order; this tensor for rank 0.")
       .def("__iter__", iterate, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"));
 }
 }  // namespace
@@ -339,13 +350,13 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_inference(m);
   nb::class_<Tensor> tensor(
       m, "Tensor", nb::is_weak_referenceable(), nb::type_slots(tensor_slots()),
-      "An array of one dtype on one device, with a gradient if asked for.\n\n"
+      "An array with one dtype on one device, and with a gradient if requested.\n\n"
       "data: a number, nested lists or tuples of numbers, or an array (buffer protocol, DLPack), which is copied.\n"
-      "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"
-      "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs.\n"
-      "requires_grad: True for floating numbers and lists of them, as in micrograd; False for arrays; unless given. A\n"
-      "module takes a tensor as a parameter only if it was made with requires_grad=True or by nn.Parameter, not if it\n"
-      "tracks by this default. plugrad.tensor tracks only if asked to.\n\n"
+      "shape: a new shape for the same elements. device: a Device, its name, or None for the default device.\n"
+      "dtype: by default, the default dtype for numbers, bool for bools, and an array's own dtype.\n"
+      "requires_grad: by default True for floating numbers and lists of floating numbers, as in micrograd, and False for\n"
+      "arrays. A module takes a tensor as a parameter only if the tensor was made with requires_grad=True or by\n"
+      "nn.Parameter; this default is not enough. plugrad.tensor requires gradients only with requires_grad=True.\n\n"
       "Raises ValueError for lists without a common shape, for a shape that does not fit, for fractions in integers, and\n"
       "for whole numbers that f32 does not hold unless dtype is given.");
   tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());

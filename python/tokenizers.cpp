@@ -1,4 +1,4 @@
-// Tokenizers.
+// Bindings of the tokenizers, for plugrad/text.py.
 #include <python/binding.hpp>
 
 #include <plugrad/io/byte_pairs.hpp>
@@ -10,7 +10,7 @@
 namespace plugrad::python {
 namespace {
 
-// Each function keeps its tokenizer by a reference from Python, so the lock stays held: a text is short work.
+// Encoding and decoding do not release the GIL, because the work on a text is short.
 void bind_byte_pairs(nb::module_& m) {
   using io::BytePairTokenizer;
   nb::class_<BytePairTokenizer>(m, "_BytePairTokenizer")

@@ -39,7 +39,7 @@ PyObject* not_implemented() {
   return Py_NotImplemented;
 }
 
-// The shortest text that reads back as the same number: 3.14, 0, 1e-05.
+// Returns the shortest text that converts back to the same number: 3.14, 0, 1e-05.
 std::string text_of(double x) {
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
@@ -126,16 +126,18 @@ void bind_graph(nb::class_<Scalar>& value) {
   value
       .def(
           "backward", [](const Scalar& x) { unlocked([v = x.value] { v.backward(); }); },
-          "Adds to the gradient of every Value this was computed from, and 1 to its own. May be called again.")
+          "Adds the derivatives of this Value to the gradients of all Values from which it was computed, and adds 1 to its "
+          "own gradient. Several calls are allowed.")
       .def(
           "zero_grad", [](const Scalar& x) { Tensor(x.value.tensor()).clear_grad(); }, "Sets the gradient to 0.")
-      .def_prop_ro("_prev", operands_of, "The Values it was computed from, the same objects each time; empty for a leaf.")
+      .def_prop_ro("_prev", operands_of,
+                   "The Values from which this Value was computed, always as the same objects; empty for a leaf.")
       .def_prop_ro(
           "_op", [](const Scalar& x) { return x.value.op(); },
-          "The op that made it: '+', '*', '**2', 'ReLU'; '' for a leaf.")
+          "The op that computed this Value: '+', '*', '**2' or 'ReLU', for example; '' for a leaf.")
       .def_prop_rw(
           "label", [](const Scalar& x) { return x.value.label(); },
-          [](Scalar& x, const std::string& text) { x.value.set_label(text); }, "A name for pictures of the graph.")
+          [](Scalar& x, const std::string& text) { x.value.set_label(text); }, "The name in drawings of the graph.")
       .def("_draw", [](const Scalar& x, const std::string& direction, size_t limit) {
         return unlocked(
             [root = x.value.tensor(), options = DrawOptions{direction, limit}] { return draw_dot(root, options); });
@@ -160,34 +162,37 @@ std::vector<Value> values_of(const nb::object& given, Device device) {
 
 void bind_values(nb::module_& m) {
   nb::class_<Scalar> value(m, "Value", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(slots),
-                           "A micrograd-style number, f64, that records how it was computed.\n\n"
-                           "`+ - * /` with Values and numbers on either side, `**` with a number, unary `-`.\n"
+                           "A micrograd-style scalar in f64 that records its computation.\n\n"
+                           "Operators: `+ - * /` with Values and numbers on either side, `**` with a number, unary `-`.\n"
                            "Raises RuntimeError with the reason for a device that is not available.");
   value_type = reinterpret_cast<PyTypeObject*>(value.ptr());
   value.def("__init__", construct, nb::arg("data"), nb::arg("device") = nb::none())
-      .def("relu", function<relu>, "The larger of this and 0; the gradient at 0 is 0.")
-      .def("tanh", function<tanh>, "Hyperbolic tangent.")
-      .def("exp", function<exp>, "e to the power of this.")
-      .def("log", function<log>, "Natural logarithm; NaN below 0 and -inf at 0.")
+      .def("relu", function<relu>, "Returns the maximum of this Value and 0; the gradient at 0 is 0.")
+      .def("tanh", function<tanh>, "Returns the hyperbolic tangent.")
+      .def("exp", function<exp>, "Returns e to the power of this Value.")
+      .def("log", function<log>, "Returns the natural logarithm; NaN below 0 and -inf at 0.")
       .def(
           "to", [](const Scalar& x, const DeviceLike& device) { return moved(x, device.get()); }, nb::arg("device"),
-          "Copies it to a device; gradients flow back.")
+          "Returns a copy on a device; gradients flow back.")
       .def(
-          "cpu", [](const Scalar& x) { return moved(x, named_device("cpu")); }, "Copies it to the cpu; gradients flow back.")
+          "cpu", [](const Scalar& x) { return moved(x, named_device("cpu")); },
+          "Returns a copy on the cpu; gradients flow back.")
       .def(
           "cuda", [](const Scalar& x, int64_t index) { return moved(x, named_device("cuda:" + std::to_string(index))); },
-          nb::arg("index") = 0, "Copies it to a CUDA device; gradients flow back. RuntimeError, with the reason, if none.")
+          nb::arg("index") = 0,
+          "Returns a copy on a CUDA device; gradients flow back. Raises RuntimeError, with the reason, if there is no such "
+          "device.")
       .def_prop_rw(
           "data", [](const Scalar& x) { return x.value.data(); },
-          [](Scalar& x, const NumberLike& data) { x.value.set_data(data.value.real()); }, "The number itself.")
+          [](Scalar& x, const NumberLike& data) { x.value.set_data(data.value.real()); }, "The number.")
       .def_prop_rw(
           "grad", [](const Scalar& x) { return x.value.grad(); },
           [](Scalar& x, const NumberLike& grad) { x.value.set_grad(grad.value.real()); },
-          "The gradient; 0 before any backward.")
+          "The gradient; 0 before the first backward.")
       .def_prop_ro(
-          "device", [](const Scalar& x) { return x.value.tensor().device(); }, "The device that holds it.")
+          "device", [](const Scalar& x) { return x.value.tensor().device(); }, "The device that holds the number.")
       .def(
-          "item", [](const Scalar& x) { return x.value.data(); }, "The number itself.")
+          "item", [](const Scalar& x) { return x.value.data(); }, "Returns the number.")
       .def("__repr__", repr)
       .def("__reduce__", [](nb::handle self) {
         return nb::make_tuple(self.type(), nb::make_tuple(self.attr("data"), nb::str(self.attr("device"))));

@@ -1,4 +1,4 @@
-// Values as Python sees them: one object for each value, however often it is asked for.
+// Values in Python: each value always has the same object.
 #pragma once
 #include <python/binding.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad::python {
 
-// What a Python Value holds. The value points to its object, and the object clears that pointer when it ends.
+// The contents of a Python Value. The value points to its object, and the object clears this pointer when it ends.
 struct Scalar {
   explicit Scalar(Value v) : value(std::move(v)) {}
   ~Scalar();
@@ -23,7 +23,7 @@ inline const Value& value_in(PyObject* x) { return nb::inst_ptr<Scalar>(x)->valu
 PyObject* new_value(Value&& value);
 inline nb::object wrap(Value value) { return nb::steal(new_value(std::move(value))); }
 nb::list wrap_all(const std::vector<Value>& values);
-// Converts Values, and numbers, which become Values on the device.
+// Converts one or several Values and numbers to Values. Numbers become Values on the device.
 std::vector<Value> values_of(const nb::object& given, Device device);
 
 }  // namespace plugrad::python

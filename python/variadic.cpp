@@ -1,4 +1,4 @@
-// Functions that take tensors one by one, as in PyTorch and NumPy, or axes as two lists.
+// Functions that take tensors, extents or axes one by one, as in PyTorch and NumPy, or axes as two lists.
 #include <python/bound.hpp>
 
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 bool is_list_of_subscripts(const nb::handle x) { return nb::isinstance<nb::list>(x) || nb::isinstance<nb::tuple>(x); }
 
-// The letters of a list of numbers, in which Python's Ellipsis is "...".
+// Returns the letters for a list of numbers; Python's Ellipsis becomes "...".
 std::string subscripts_of(const nb::handle list) {
   std::string text;
   for (const nb::handle each : list) {
@@ -47,7 +47,7 @@ Tensor einsum_of_tensors(const std::string& equation, const nb::args& given) {
   return unlocked([&] { return einsum(equation, operands); });
 }
 
-// where(condition, 1.0, 0.0): a tensor of the dtype that the numbers have together.
+// where(condition, 1.0, 0.0): returns a tensor of the common dtype of the two numbers.
 Tensor where_of_numbers(const Tensor& condition, const NumberLike& a, const NumberLike& b) {
   const DType dtype = default_dtype<Number, Number>(a, b);
   return unlocked([chosen = condition, first = a.value, second = b.value, dtype] {
@@ -98,7 +98,7 @@ void bind_of_numbers(nb::class_<Tensor>& tensor) {
       .def("flip", of_numbers<flip>, nb::arg("dims"), nb::sig("def flip(self, *dims: int) -> Tensor"));
 }
 
-// --- Several shapes, or tensors of which each gives one.
+// --- Functions of several shapes, and functions of several tensors that return as many results.
 
 void bind_atleast(nb::module_& m, const char* name, Tensor (*function)(const Tensor&)) {
   m.def(
@@ -142,7 +142,7 @@ void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor) {
         return unlocked([&] { return multi_dot(tensors); });
       },
       nb::arg("matrices"), nb::sig("def chain_matmul(*matrices: Tensor) -> Tensor"),
-      "The product of two matrices or more, in the order that takes the fewest multiplications: multi_dot of a list.");
+      "Returns the product of two or more matrices, in the order with the fewest multiplications: multi_dot of a list.");
 }
 
 }  // namespace plugrad::python

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the missing packages that plugrad needs for building and testing. Needs Debian 12 or later, and root or sudo.
-# install.sh [GROUP ...], groups: build gpu test data python bench tidy cross; all but tidy and cross by default.
+# install.sh [GROUP ...], groups: build gpu test data python bench cross; all but cross by default.
 # Prints nothing if no package is missing, and never removes a package.
 set -euo pipefail
 
@@ -13,7 +13,6 @@ declare -A packages=(
   [data]="dataset-fashion-mnist"
   [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"
   [bench]="libbenchmark-dev"
-  [tidy]="clang-tidy"
   [cross]="g++-aarch64-linux-gnu qemu-user proot"
 )
 
@@ -25,7 +24,7 @@ wanted=()
 for group in "${@:-build gpu test data python bench}"; do
   for name in $group; do
     if [ -z "${packages[$name]:-}" ]; then
-      echo "install.sh: there is no group '$name'; the groups are: build gpu test data python bench tidy cross" >&2
+      echo "install.sh: there is no group '$name'; the groups are: build gpu test data python bench cross" >&2
       exit 2
     fi
     # shellcheck disable=SC2206  # the list is split at blanks on purpose

@@ -99,8 +99,13 @@ test_python() {
   done
 }
 
+run_tidy() {
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "$(sed -n 's/.*"\(clang-tidy==[0-9.]*\)".*/\1/p' pyproject.toml)"
+  scripts/tidy.sh
+}
+
 groups=(build gpu test data python bench)
-if [ "$level" != quick ]; then groups+=(tidy); fi
 timed 'packages' scripts/install.sh "${groups[@]}"
 . scripts/ccache.sh
 # quick compiles the CUDA plugin to PTX alone, the other levels for all architectures that nvcc knows.
@@ -112,7 +117,7 @@ timed 'format' scripts/format.sh --check
 timed 'Python: tests' test_python
 
 if [ "$level" != quick ]; then
-  timed 'clang-tidy' scripts/tidy.sh
+  timed 'clang-tidy' run_tidy
   timed 'asan: build' build asan build-asan
   timed 'asan: tests' run_tests asan build-asan -- --label-regex '^(quick|full)$'
   timed 'tsan: build' build tsan build-tsan

@@ -1,12 +1,16 @@
 #!/bin/bash
 # Runs clang-tidy with the checks of .clang-tidy on the sources of core, SDK, tools, plugins and the reference backend. Needs
-# a build in build/ and clang-tidy (scripts/install.sh tidy).
+# the version of clang-tidy that pyproject.toml names: other versions find other things.
 #   tidy.sh [FILE ...]   all of these sources by default
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if ! command -v clang-tidy >/dev/null; then
-  echo "tidy.sh: clang-tidy is missing: scripts/install.sh tidy" >&2
+wanted=$(sed -n 's/.*"clang-tidy==\([0-9]*\.[0-9]*\.[0-9]*\).*/\1/p' pyproject.toml)
+tool=build/venv/bin/clang-tidy
+if [ ! -x "$tool" ]; then tool=clang-tidy; fi
+found=$("$tool" --version 2>/dev/null | sed -n 's/.*version \([0-9.]*\).*/\1/p' || true)
+if [ "$found" != "$wanted" ]; then
+  echo "tidy.sh: clang-tidy $wanted is needed, found ${found:-none}: pip install '.[tidy]'" >&2
   exit 2
 fi
 if [ $# -eq 0 ]; then
@@ -15,6 +19,6 @@ if [ $# -eq 0 ]; then
   set -- "${files[@]}"
 fi
 # The sources of a unity build are not in its compile_commands.json, so the flags are given here.
-printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -n 1 sh -c 'clang-tidy --quiet "$1" -- -x c++ -std=c++20 -I. -Icore/include \
+printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -n 1 sh -c '"$0" --quiet "$1" -- -x c++ -std=c++20 -I. -Icore/include \
   -Isdk/include -Iplugins/sim/include -Ibackends/reference/include -Ibackends/cpu/include -Ibackends/vulkan/include \
-  -DBOOST_DLL_USE_STD_FS 2>/dev/null || { echo "tidy.sh: $1"; exit 1; }' sh
+  -DBOOST_DLL_USE_STD_FS 2>/dev/null || { echo "tidy.sh: $1"; exit 1; }' "$tool"

@@ -1,6 +1,6 @@
 // Places the step's own memory.
 #include <core/runtime/memory/small_blocks.hpp>
-#include <core/steps/placement.hpp>
+#include <core/steps/packing.hpp>
 #include <core/steps/plan.hpp>
 
 #include <algorithm>
@@ -97,7 +97,7 @@ class MemoryPlacing {
         add_room({memory});
       }
     }
-    made_.arena_bytes = place(blocks_, alignment_, room_bytes_, owners_);
+    made_.arena_bytes = pack(blocks_, alignment_, room_bytes_, owners_);
     for (size_t i = 0; i < placed.size(); ++i) {
       const Interval& each = blocks_[i];
       (each.room ? made_.rooms[*each.room].temporaries : made_.temporaries).push_back({placed[i], each.offset});
@@ -127,7 +127,7 @@ class MemoryPlacing {
           fixed.push_back(
               {each.bytes, 0, static_cast<uint32_t>(calls.size()), each.offset, each.room.value_or(room_bytes_.size())});
     for (const auto& [memory, interval] : inner) blocks.push_back(interval);
-    made.spare = place(blocks, alignment_, rooms, fixed);
+    made.spare = pack(blocks, alignment_, rooms, fixed);
     size_t at = 0;
     for (const auto& [memory, interval] : inner) {
       const Interval& block = blocks[at++];
@@ -145,7 +145,7 @@ class MemoryPlacing {
       blocks.push_back({bytes_of(memory), 0, 0});
       made_.constants.push_back({memory, 0});
     }
-    made_.constant_bytes = place(blocks, alignment_);
+    made_.constant_bytes = pack(blocks, alignment_);
     for (size_t i = 0; i < blocks.size(); ++i) made_.constants[i].offset = blocks[i].offset;
   }
 

@@ -1,5 +1,5 @@
 // Private ops of a plugin, called by name, with gradients, in compiled steps.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 namespace plugrad::test {
 namespace {

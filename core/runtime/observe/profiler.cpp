@@ -18,7 +18,7 @@ void require_writable(const std::string& path) {
 }
 }  // namespace
 
-Profiler::Profiler(ProfilerOptions options) {
+Profiler::Profiler(const ProfilerOptions& options) {
   if (!options.limit) throw Error(Code::invalid, "[profiler] limit is 0: choose how many events to keep");
   require_writable(options.trace);
   session_ = profiling::start(options);

@@ -33,7 +33,7 @@ void require(const std::string& damage, Code code = Code::invalid) {
 }
 
 // Extracts the system loader's text. Boost puts it between text of its own and the empty text of an error code.
-std::string system_message(std::string text) {
+std::string system_message(const std::string& text) {
   const size_t from = text.find("failed ("), to = text.rfind("): ");
   return from == std::string::npos || to == std::string::npos || to < from ? text : text.substr(from + 8, to - from - 8);
 }

@@ -52,7 +52,8 @@ bool is_above_core(const fs::path& directory) {
 class Walk {
  public:
   std::string check(const fs::path& path) {
-    if (path.is_absolute() && (at_ = "/", !is_above_core(at_)))
+    if (path.is_absolute()) at_ = "/";
+    if (path.is_absolute() && !is_above_core(at_))
       if (std::string why = check_one(at_); !why.empty()) return why;
     for (const fs::path& name : path.relative_path())
       if (std::string why = enter(name); !why.empty()) return why;

@@ -1,4 +1,4 @@
-"""Functions on CUDA for programs written for PyTorch. Without the CUDA plugin `is_available` returns False."""
+"""torch.cuda's functions for programs written for PyTorch. `is_available` returns False without the CUDA plugin."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def device_count() -> int:
 
 
 def is_available() -> bool:
-    """Whether there is a CUDA device."""
+    """Returns whether there is a CUDA device."""
     return device_count() > 0
 
 
@@ -27,12 +27,12 @@ def _device(given: Any) -> Device:
 
 
 def current_device() -> int:
-    """The number of the device that "cuda" names: 0."""
+    """Returns 0, the number of the device "cuda"."""
     return 0
 
 
 def get_device_name(device: Any = None) -> str:
-    """The usual name of the hardware."""
+    """Returns the usual name of the hardware."""
     return _device(device).description
 
 
@@ -48,17 +48,17 @@ def empty_cache() -> None:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of the device's memory in use."""
+    """Returns the bytes of the device's memory in use."""
     return _device(device).memory().active
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in use at once."""
+    """Returns the maximum of bytes in use since reset_peak_memory_stats."""
     return _device(device).memory().peak
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts counting the peak again."""
+    """Resets the peak to the bytes in use now."""
     _device(device).reset_peak()
 
 

@@ -1,4 +1,4 @@
-"""torch.cuda.amp: plugrad.amp with the arguments in its order."""
+"""plugrad.amp for CUDA, with the order of arguments of torch.cuda.amp."""
 
 from typing import Any
 

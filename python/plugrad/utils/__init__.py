@@ -1,4 +1,4 @@
-"""torch.utils, as far as plugrad has it."""
+"""The part of torch.utils that plugrad has."""
 
 from . import data as data
 

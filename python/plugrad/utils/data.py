@@ -1,4 +1,4 @@
-"""plugrad.data under PyTorch's name."""
+"""plugrad.data under the name of torch.utils.data."""
 
 from ..data import (BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset,
                     default_collate, default_convert, random_split)

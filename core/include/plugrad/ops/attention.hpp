@@ -1,4 +1,4 @@
-// Attention. Floating dtypes; all tensors have the same dtype.
+// Functions of attention. Floating dtypes; all tensors have the same dtype.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -6,12 +6,12 @@
 
 namespace plugrad {
 
-// softmax(query key^T scale) value, over the keys: query (.., l, e), key (.., s, e) and value (.., s, v) give (.., l, v).
-// The leading axes broadcast. scale is 1 / sqrt(e) if it is left out. attn_mask broadcasts to (.., l, s). A mask of query's
-// dtype is added. Where it is -inf, or a mask of bool is false, the key has no weight; a query without any key gives 0.
-// is_causal lets query i see the keys 0..i, and excludes attn_mask. dropout_p drops weights as dropout does. With
-// enable_gqa, key and value may have fewer heads (axis -3) than query, and groups of query's heads share them. Throws Error
-// (invalid) if shapes do not fit.
+// Returns softmax(query key^T scale) value, with the softmax over the keys: query (.., l, e), key (.., s, e) and value (..,
+// s, v) give (.., l, v). The leading axes broadcast. scale is 1 / sqrt(e) by default. attn_mask broadcasts to (.., l, s); a
+// mask of query's dtype is added to the products. A key has no weight where the mask is -inf or false; a query without any
+// key gives 0. is_causal lets query i see the keys 0..i, and excludes attn_mask. dropout_p drops weights as dropout does.
+// With enable_gqa, key and value may have fewer heads (axis -3) than query, and a group of query's heads shares each head.
+// Throws Error (invalid) if shapes do not fit.
 PLUGRAD_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                 const Tensor& attn_mask = {}, double dropout_p = 0, bool is_causal = false,
                                                 std::optional<double> scale = std::nullopt, bool enable_gqa = false);

@@ -20,8 +20,9 @@ PLUGRAD_API Tensor ones_like(const Tensor& like);
 // step 0, for a fraction with an integer dtype, and for dtype bool.
 PLUGRAD_API Tensor arange(Number start, Number end, Number step = 1, DType dtype = DType::f32,
                           Device device = default_device());
-// Returns `steps` numbers from start to end, both included, at equal distances; start if steps is 1. Integers are rounded
-// towards zero. Throws Error (invalid) for a negative steps, for a fraction with an integer dtype, and for dtype bool.
+// Returns `steps` numbers from start to end, both included, at equal distances; returns start alone if steps is 1. Integers
+// are rounded towards zero. Throws Error (invalid) for a negative steps, for a fraction with an integer dtype, and for dtype
+// bool.
 PLUGRAD_API Tensor linspace(double start, double end, int64_t steps, DType dtype = DType::f32,
                             Device device = default_device());
 // Returns base to the power of each of linspace's numbers. Floating dtypes.
@@ -33,10 +34,10 @@ PLUGRAD_API Tensor empty(const Shape& shape, DType dtype = DType::f32, Device de
 PLUGRAD_API Tensor empty_like(const Tensor& like);
 // Returns a tensor of rank 0.
 PLUGRAD_API Tensor scalar(Number value, DType dtype = DType::f32, Device device = default_device());
-// Uniform in [low, high), drawn from the device's generator. Floating dtypes.
+// Returns uniform random numbers in [low, high), drawn from the device's generator. Floating dtypes.
 PLUGRAD_API Tensor rand(const Shape& shape, DType dtype = DType::f32, Device device = default_device(), double low = 0,
                         double high = 1);
-// Normal with this mean and standard deviation, drawn from the device's generator. Floating dtypes.
+// Returns normal random numbers with this mean and standard deviation, drawn from the device's generator. Floating dtypes.
 PLUGRAD_API Tensor randn(const Shape& shape, DType dtype = DType::f32, Device device = default_device(), double mean = 0,
                          double deviation = 1);
 

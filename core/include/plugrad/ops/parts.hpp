@@ -1,5 +1,5 @@
-// Parts of tensors as views, and copies of tensors with a replaced part. The gradient of a part goes to its place.
-// src has the part's shape and x's dtype and device; Error (invalid) names both shapes if it does not.
+// Parts of tensors as views, and copies of tensors with a replaced part. The gradient of a part goes to the position of the
+// part in x. src has the part's shape and x's dtype and device; if the shapes differ, Error (invalid) names both shapes.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -8,26 +8,27 @@
 
 namespace plugrad {
 
-// A view of `length` elements of an axis from start on; a negative start counts from the end. Throws Error (index_error) for
-// a start out of range, and Error (invalid) if there are fewer elements.
+// Returns a view of `length` elements of an axis, beginning at start; a negative start counts from the end. Throws Error
+// (index_error) for a start out of range, and Error (invalid) if there are fewer elements.
 PLUGRAD_API Tensor narrow(const Tensor& x, int axis, int64_t start, int64_t length);
-// Views of each element of an axis, without the axis.
+// Returns a view of each element of an axis, without the axis.
 PLUGRAD_API std::vector<Tensor> unbind(const Tensor& x, int axis = 0);
-// A view of the diagonal of two axes, as a last axis in place of both. offset moves the diagonal: up by 1 for 1, down by 1
-// for -1. It is empty if the offset leads outside. Throws Error (invalid) if both axes are the same.
+// Returns a view of the diagonal of two axes, which a last axis for the diagonal replaces. offset moves the diagonal: up by
+// 1 for 1, down by 1 for -1. The view is empty if offset moves the diagonal outside the matrix. Throws Error (invalid) if
+// both axes are the same.
 PLUGRAD_API Tensor diagonal(const Tensor& x, int64_t offset = 0, int axis1 = 0, int axis2 = 1);
-// A copy of a matrix's diagonal, or the square matrix with a tensor of rank 1 on a diagonal and 0 elsewhere. Throws Error
-// (invalid) for higher ranks and rank 0.
+// Returns a copy of a matrix's diagonal, or for a tensor of rank 1 the square matrix with x on a diagonal and 0 elsewhere.
+// Throws Error (invalid) for rank 0 and for ranks above 2.
 PLUGRAD_API Tensor diag(const Tensor& x, int64_t diagonal = 0);
-// The square matrix with all elements of x, row-major, on a diagonal and 0 elsewhere.
+// Returns the square matrix with all elements of x, row-major, on a diagonal and 0 elsewhere.
 PLUGRAD_API Tensor diagflat(const Tensor& x, int64_t offset = 0);
-// Zeros with the last axis of x on the diagonal of two axes of the result. These two axes replace the last axis.
+// Returns zeros with the last axis of x on the diagonal of two axes of the result. These two axes replace the last axis.
 PLUGRAD_API Tensor diag_embed(const Tensor& x, int64_t offset = 0, int axis1 = -2, int axis2 = -1);
-// x with src as its diagonal; see diagonal for the remaining parameters.
+// Returns x with src as its diagonal; see diagonal for the remaining parameters.
 PLUGRAD_API Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset = 0, int axis1 = 0, int axis2 = 1);
-// x with src as the element `index` of an axis; see select.
+// Returns x with src as the element `index` of an axis; see select.
 PLUGRAD_API Tensor select_scatter(const Tensor& x, const Tensor& src, int axis, int64_t index);
-// x with src as the elements start, start + step, ... before end of an axis; see slice.
+// Returns x with src as the elements start, start + step, ... before end of an axis; see slice.
 PLUGRAD_API Tensor slice_scatter(const Tensor& x, const Tensor& src, int axis = 0,
                                  std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt,
                                  int64_t step = 1);

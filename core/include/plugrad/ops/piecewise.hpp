@@ -5,23 +5,23 @@
 
 namespace plugrad {
 
-// x limited to [0, 6]. The gradient is 0 at the bounds and beyond them.
+// Returns x limited to [0, 6]. The gradient is 0 at the bounds and beyond them.
 PLUGRAD_API Tensor relu6(const Tensor& x);
-// x / 6 + 1 / 2, limited to [0, 1]. The gradient is 0 at the bounds and beyond them.
+// Returns x / 6 + 1 / 2, limited to [0, 1]. The gradient is 0 at the bounds and beyond them.
 PLUGRAD_API Tensor hardsigmoid(const Tensor& x);
-// x hardsigmoid(x). The gradient is 0 where x <= -3 and 1 where x >= 3.
+// Returns x hardsigmoid(x). The gradient is 0 where x <= -3 and 1 where x >= 3.
 PLUGRAD_API Tensor hardswish(const Tensor& x);
-// x where it is above threshold, else value. The gradient is 0 at the threshold.
+// Returns x where x is above threshold, else value. The gradient is 0 at the threshold.
 PLUGRAD_API Tensor threshold(const Tensor& x, double threshold, double value);
-// x moved towards 0 by lambd, and 0 where |x| is at most lambd, where the gradient is 0, too.
+// Returns x moved towards 0 by lambd, and 0 where |x| is at most lambd. The gradient is 0 where the result is 0.
 PLUGRAD_API Tensor softshrink(const Tensor& x, double lambd = 0.5);
-// x, but 0 where |x| is at most lambd, where the gradient is 0, too.
+// Returns x, but 0 where |x| is at most lambd. The gradient is 0 where the result is 0.
 PLUGRAD_API Tensor hardshrink(const Tensor& x, double lambd = 0.5);
-// x where it is positive, else weight x. weight has 1 element, or an element for each channel (axis 1 of x). The derivative
-// with respect to x is weight at 0.
+// Returns x where x is positive, else weight x. weight has 1 element, or an element for each channel (axis 1 of x). The
+// derivative with respect to x is weight at 0.
 PLUGRAD_API Tensor prelu(const Tensor& x, const Tensor& weight);
-// x where it is positive, else slope x. slope is (lower + upper) / 2; with training, each element draws its own, uniform
-// between the two, from the device's generator. The gradient at 0 is the slope.
+// Returns x where x is positive, else slope x. slope is (lower + upper) / 2; with training, each element draws its own
+// slope, uniform between lower and upper, from the device's generator. The gradient at 0 is the slope.
 PLUGRAD_API Tensor rrelu(const Tensor& x, double lower = 0.125, double upper = 0.333333333333333333, bool training = false);
 
 }  // namespace plugrad

@@ -14,23 +14,24 @@ struct ValuesIndices {
   Tensor values, indices;
 };
 
-// The positions that sort x along an axis. The order is stable also if stable is false.
+// Returns the positions that sort x along an axis. The order is stable also if stable is false.
 PLUGRAD_API Tensor argsort(const Tensor& x, int axis = -1, bool descending = false, bool stable = false);
-// x in order along an axis, and the elements' former positions.
+// Returns x sorted along an axis, and the elements' former positions.
 PLUGRAD_API ValuesIndices sort(const Tensor& x, int axis = -1, bool descending = false, bool stable = false);
-// x in order along its first axis.
+// Returns x sorted along its first axis.
 PLUGRAD_API Tensor msort(const Tensor& x);
-// The k largest (or smallest) elements along an axis. They are in order also if sorted is false. Throws Error (invalid) for
-// a k below 0 or above the extent.
+// Returns the k largest (or smallest) elements along an axis, sorted also if `sorted` is false. Throws Error (invalid) for a
+// k below 0 or above the extent.
 PLUGRAD_API ValuesIndices topk(const Tensor& x, int64_t k, int axis = -1, bool largest = true, bool sorted = true);
-// The k-th smallest element along an axis, counted from 1. Throws Error (invalid) for a k below 1 or above the extent.
+// Returns the k-th smallest element along an axis, counted from 1. Throws Error (invalid) for a k below 1 or above the
+// extent.
 PLUGRAD_API ValuesIndices kthvalue(const Tensor& x, int64_t k, int axis = -1, bool keepdim = false);
 
-// The largest element along an axis, and the position of its first occurrence; NaN and the position of the first NaN if x
-// has a NaN. In Python it is max with a single number as dim. Throws Error (invalid) for no elements.
+// Returns the largest element along an axis, and the position of its first occurrence; if x has a NaN, NaN and the position
+// of the first NaN. In Python this function is max with a single number as dim. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices max_with_indices(const Tensor& x, int axis, bool keepdim = false);
-// The smallest element along an axis, and the position of its first occurrence; NaN and the position of the first NaN if x
-// has a NaN. In Python it is min with a single number as dim. Throws Error (invalid) for no elements.
+// Returns the smallest element along an axis, and the position of its first occurrence; if x has a NaN, NaN and the position
+// of the first NaN. In Python this function is min with a single number as dim. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices min_with_indices(const Tensor& x, int axis, bool keepdim = false);
 template <std::same_as<int> Axis> ValuesIndices max(const Tensor& x, Axis axis, bool keepdim = false) {
   return max_with_indices(x, axis, keepdim);
@@ -39,15 +40,16 @@ template <std::same_as<int> Axis> ValuesIndices min(const Tensor& x, Axis axis, 
   return min_with_indices(x, axis, keepdim);
 }
 
-// The element in the middle of the order; of an even number of elements, the lower of the middle two. NaN if there is a NaN,
-// or no element at all. All elements equal to the result share the gradient of the first form.
+// Returns the middle element of the sorted elements; of an even number of elements, the lower of the two middle elements.
+// NaN if there is a NaN or if there are no elements. In the form without an axis, all elements equal to the result share the
+// gradient.
 PLUGRAD_API Tensor median(const Tensor& x);
 PLUGRAD_API ValuesIndices median(const Tensor& x, int axis, bool keepdim = false);
-// The same, without the NaNs; NaN if all elements are NaN.
+// Returns the median of the elements except NaN; NaN if all elements are NaN.
 PLUGRAD_API Tensor nanmedian(const Tensor& x);
 PLUGRAD_API ValuesIndices nanmedian(const Tensor& x, int axis, bool keepdim = false);
-// The most frequent element along an axis, and the position of its last occurrence; of several, the smallest. NaN equals
-// nothing. Throws Error (invalid) for no elements.
+// Returns the most frequent element along an axis, and the position of its last occurrence; of several such elements, the
+// smallest. NaN equals nothing. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices mode(const Tensor& x, int axis = -1, bool keepdim = false);
 
 }  // namespace plugrad

@@ -1,5 +1,5 @@
-// Optimiser steps, in place and unrecorded. They run a fused kernel if the device has it, else several kernels for the same
-// step; SGD with weight decay and without momentum always runs several.
+// Steps of optimisers, in place and without recording. A step runs as a fused kernel if the device has the kernel, else as
+// several kernels; SGD with weight decay and without momentum always runs as several kernels.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -11,7 +11,7 @@ struct SgdStep {
   double rate, momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };
-// velocity has param's shape, dtype and device; it may be undefined if momentum is 0.
+// Updates param by SGD. velocity has param's shape, dtype and device; it may be undefined if momentum is 0.
 PLUGRAD_API void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step);
 
 struct AdamStep {
@@ -21,8 +21,8 @@ struct AdamStep {
 };
 PLUGRAD_API void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
 
-// Steps of several parameters. If the device may take a step in one submission with other steps, the step is pending until
-// run(), and is dropped without run(); all other steps run at once.
+// Steps of several parameters. If the device may run several steps in one submission, a step is pending until run() and is
+// dropped without run(). On other devices steps run at once.
 class PLUGRAD_API Updates {
  public:
   Updates();

@@ -111,7 +111,7 @@ struct TableOptions {
 class PLUGRAD_API Profiler {
  public:
   // Throws Error (invalid) if another profiler is recording or the limit is 0, (io_error) if the trace cannot be written.
-  explicit Profiler(ProfilerOptions options = {});
+  explicit Profiler(const ProfilerOptions& options = {});
   // Stops. Logs an error if the trace cannot be written.
   ~Profiler();
   Profiler(const Profiler&) = delete;

@@ -1,5 +1,5 @@
 // Compiled training steps of models give the same bits as eager training steps.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <cstdlib>
 #include <functional>

@@ -1,4 +1,4 @@
-#include <core/steps/placement.hpp>
+#include <core/steps/packing.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -171,8 +171,8 @@ class Placing {
 };
 }  // namespace
 
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<uint64_t>& rooms,
-               const std::vector<Interval>& fixed) {
+uint64_t pack(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<uint64_t>& rooms,
+              const std::vector<Interval>& fixed) {
   for (Interval& each : blocks) each.bytes = rounded(each.bytes, alignment);
   return Placing(blocks, rooms, fixed).run();
 }

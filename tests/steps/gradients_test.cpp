@@ -1,6 +1,6 @@
 // Gradients in compiled steps: returned gradients, hooks, gradients that are kept or belong to arguments, several
 // optimisers.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <functional>
 

@@ -1,6 +1,6 @@
 // A fixture for compiled steps and optimisers on the device of sim. Hazards that sim reports are failures.
 #pragma once
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <plugrad/sim.hpp>
 #include <tests/paths.hpp>

@@ -1,5 +1,5 @@
 // Calls that run together as fusions give the same bits as the calls one by one.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <functional>
 

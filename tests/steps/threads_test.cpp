@@ -1,5 +1,5 @@
 // Compiled steps on several threads, and constant memory.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <atomic>
 #include <thread>

@@ -1,5 +1,5 @@
 // Optimiser steps of many parameters run as batches, on a device that checks that the calls of a batch are independent.
-#include <tests/capture/sim_device.hpp>
+#include <tests/steps/sim_device.hpp>
 
 #include <plugrad/sdk/list.h>
 #include <plugrad/ops/update.hpp>

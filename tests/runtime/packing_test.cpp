@@ -1,5 +1,5 @@
 // The memory plan of a compiled step.
-#include <core/steps/placement.hpp>
+#include <core/steps/packing.hpp>
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -27,7 +27,7 @@ uint64_t most_in_use(const std::vector<Interval>& blocks, uint32_t calls) {
 
 TEST(Placement, SharesMemoryBetweenBlocksThatNeverMeet) {
   std::vector<Interval> blocks = {{100, 0, 1}, {200, 2, 3}, {64, 1, 2}};
-  EXPECT_EQ(place(blocks, 64), 256u + 64);
+  EXPECT_EQ(pack(blocks, 64), 256u + 64);
   EXPECT_EQ(blocks[0].bytes, 128u) << "rounded up to the alignment";
   EXPECT_EQ(blocks[0].offset, 0u);
   EXPECT_EQ(blocks[1].offset, 0u);
@@ -36,7 +36,7 @@ TEST(Placement, SharesMemoryBetweenBlocksThatNeverMeet) {
 
 TEST(Placement, UsesRoomsUntilTheyAreNeeded) {
   std::vector<Interval> blocks = {{256, 0, 4}, {256, 0, 5}, {512, 0, 1}};
-  EXPECT_EQ(place(blocks, 64, {256}, {{256, 5, 9, 0, 0}}), 512u + 256);
+  EXPECT_EQ(pack(blocks, 64, {256}, {{256, 5, 9, 0, 0}}), 512u + 256);
   EXPECT_EQ(blocks[0].room, 0u);
   EXPECT_FALSE(blocks[1].room) << "it is in use when the room is needed";
   EXPECT_FALSE(blocks[2].room) << "it does not fit";
@@ -45,7 +45,7 @@ TEST(Placement, UsesRoomsUntilTheyAreNeeded) {
 TEST(Placement, LeavesFixedBlocksWhereTheyAre) {
   const std::vector<Interval> fixed = {{128, 0, 9, 0, 0}, {64, 0, 9, 256, 0}};
   std::vector<Interval> blocks = {{128, 0, 3}, {128, 3, 3}, {64, 0, 9}};
-  EXPECT_EQ(place(blocks, 64, {384}, fixed), 128u) << "the room has 128 bytes at 128, and 64 at 320";
+  EXPECT_EQ(pack(blocks, 64, {384}, fixed), 128u) << "the room has 128 bytes at 128, and 64 at 320";
   EXPECT_EQ(blocks[0].room, 0u);
   EXPECT_EQ(blocks[0].offset, 128u);
   EXPECT_FALSE(blocks[1].room);
@@ -62,7 +62,7 @@ TEST(Placement, SearchesForAnOrderThatNeedsLess) {
                                   {256, 38, 39}, {1024, 39, 42}, {512, 40, 43}, {37, 40, 40},  {68, 41, 41},  {512, 43, 44},
                                   {512, 44, 45}, {2048, 45, 47}};
   const uint64_t least = most_in_use(blocks, 48);
-  EXPECT_LE(place(blocks, 1), least + least / 100);
+  EXPECT_LE(pack(blocks, 1), least + least / 100);
 }
 
 TEST(Placement, NeverOverlaps) {
@@ -78,7 +78,7 @@ TEST(Placement, NeverOverlaps) {
     const std::vector<uint64_t> rooms = {4096, 2000};
     const std::vector<Interval> fixed = {
         {1024, 10 + pick(20), kCalls, 0, 0}, {3072, 10 + pick(20), kCalls, 1024, 0}, {2000, pick(kCalls), kCalls, 0, 1}};
-    const uint64_t size = place(blocks, 256, rooms, fixed);
+    const uint64_t size = pack(blocks, 256, rooms, fixed);
     uint64_t all = 0;
     for (size_t i = 0; i < blocks.size(); ++i) {
       const Interval& each = blocks[i];
@@ -90,7 +90,7 @@ TEST(Placement, NeverOverlaps) {
     }
     EXPECT_LE(size, all);
     std::vector<Interval> alone = blocks;
-    EXPECT_GE(place(alone, 256), most_in_use(blocks, kCalls));
+    EXPECT_GE(pack(alone, 256), most_in_use(blocks, kCalls));
   }
 }
 

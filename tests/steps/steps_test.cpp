@@ -1,5 +1,5 @@
 // Random steps of views, parts, writes in place, gradients, updates. Replays give the same bits as eager ops.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <cstdlib>
 #include <random>

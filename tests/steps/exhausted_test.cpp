@@ -1,5 +1,5 @@
 // Compiled steps on a device that runs out of memory.
-#include <tests/capture/sim_device.hpp>
+#include <tests/steps/sim_device.hpp>
 
 namespace plugrad::test {
 namespace {

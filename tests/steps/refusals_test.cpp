@@ -1,5 +1,5 @@
 // Steps that a replay does not support: they are refused, or the function runs instead.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 namespace plugrad::test {
 

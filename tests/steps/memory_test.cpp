@@ -1,5 +1,5 @@
 // Compares the memory of compiled steps with the memory of eager steps.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <chrono>
 

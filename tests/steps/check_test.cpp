@@ -1,5 +1,5 @@
 // PLUGRAD_CAPTURE=check: every 16th replay is compared with the function.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // Replays on a device whose plugin takes a whole list of calls.
-#include <tests/capture/sim_device.hpp>
+#include <tests/steps/sim_device.hpp>
 
 namespace plugrad::test {
 namespace {

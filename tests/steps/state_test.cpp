@@ -1,5 +1,5 @@
 // State on which a step depends besides its arguments: generators, versions, tensors that change, modes.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 namespace plugrad::test {
 namespace {

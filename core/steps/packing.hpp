@@ -14,7 +14,7 @@ inline uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + al
 struct Interval {
   uint64_t bytes;
   uint32_t first, last;
-  // Set by place(): the offset in the arena, or in the room of this index.
+  // Set by pack(): the offset in the arena, or in the room of this index.
   uint64_t offset = 0;
   std::optional<size_t> room = std::nullopt;
 };
@@ -26,7 +26,7 @@ struct Interval {
 // and Lee, "Efficient memory management for deep neural net inference", 2020). Then it searches for a better order, as the
 // planners of microcontrollers do (hill climbing): it moves a block from the arena's end before a block in use at the same
 // time. The same blocks always get the same places.
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<uint64_t>& rooms = {},
-               const std::vector<Interval>& fixed = {});
+uint64_t pack(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<uint64_t>& rooms = {},
+              const std::vector<Interval>& fixed = {});
 
 }  // namespace plugrad::steps

@@ -1,5 +1,5 @@
 // Arguments and results of compiled steps.
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 namespace plugrad::test {
 namespace {

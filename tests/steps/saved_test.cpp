@@ -2,7 +2,7 @@
 #include <plugrad/io/file.hpp>
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/io/saved_model.hpp>
-#include <tests/capture/twins.hpp>
+#include <tests/steps/twins.hpp>
 
 #include <unistd.h>
 
