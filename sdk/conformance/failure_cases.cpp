@@ -1,4 +1,5 @@
 // Failures: indices out of range, with and without streams.
+#include <sdk/conformance/running.hpp>
 #include <sdk/conformance/submission.hpp>
 #include <sdk/conformance/trial.hpp>
 
@@ -40,6 +41,7 @@ void check_bad_index(Session& session, Tally& tally, const Question& question, l
   const plugrad_kernel* kernel =
       resolve(session.device.table(), session.device.handle(), question, strided ? PLUGRAD_STRIDED : 0);
   if (!kernel) return;
+  note_running("failure.indices " + title);
   Queue queue = session.device.make_queue();
   Random random(session.settings.seed);
   for (Problem& problem : row.problems(question, random)) {

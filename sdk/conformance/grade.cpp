@@ -8,17 +8,33 @@
 namespace plugrad::conformance {
 namespace {
 
-constexpr const char* kNames[kLevels] = {"loads", "memory", "tier 0", "trains", "asynchronous, under stress"};
+constexpr const char* kNames[kLevels] = {"loads", "memory", "tier 0", "trains", "under stress", "asynchronous"};
 
 // The levels of cases by the beginnings of their names; the levels of ops follow from their tiers.
-constexpr std::pair<std::string_view, int> kPrefixes[] = {
-    {"contract.", 0}, {"process.", 0}, {"memory.", 1},  {"failure.indices", 2}, {"tier0", 2},   {"train.", kTrains},
-    {"stream.", 4},   {"native.", 4},  {"failure.", 4}, {"thread.", 4},         {"fusion.", 4}, {"list.", 4}};
+constexpr std::pair<std::string_view, int> kPrefixes[] = {{"contract.", 0},
+                                                          {"process.", 0},
+                                                          {"memory.", 1},
+                                                          {"scale.", 2},
+                                                          {"failure.indices", 2},
+                                                          {"tier0", 2},
+                                                          {"train.", kTrains},
+                                                          {"thread.", 4},
+                                                          {"fusion.", 4},
+                                                          {"list.", 4},
+                                                          {"stream.", kAsynchronous},
+                                                          {"native.", kAsynchronous},
+                                                          {"failure.", kAsynchronous}};
 
 const OpInfo* op_of(std::string_view name) {
   if (!name.starts_with("op.")) return nullptr;
   const auto* op = std::ranges::find_if(kOps, [&](const OpInfo& each) { return name.substr(3) == each.name; });
   return op == std::end(kOps) ? nullptr : op;
+}
+
+// Whether a case about streams ran, in which work was in flight.
+bool has_streams(const Summary& summary) {
+  return std::ranges::any_of(summary.found,
+                             [](const Found& found) { return found.name == "stream.run_returns" && found.result.cases; });
 }
 
 // Returns the reason why the level is not reached; "" if it is reached.
@@ -36,6 +52,7 @@ std::string lacking(const Summary& summary, int level) {
   if (failing) return first + (failing > 1 ? " and " + std::to_string(failing - 1) + " more fail" : " fails");
   if (level == 2 && !summary.missing_of_tier0.empty())
     return std::to_string(summary.missing_of_tier0.size()) + " kernels of tier 0 are missing";
+  if (level == kAsynchronous && !has_streams(summary)) return "the device has no streams";
   return level == kTrains && !trained ? "training was not tried (--train)" : "";
 }
 
@@ -77,7 +94,8 @@ std::string text_of(const Grade& grade) {
 }
 
 std::string badge_of(const Grade& grade) {
-  constexpr const char* kColours[kLevels + 1] = {"#e05d44", "#fe7d37", "#fe7d37", "#dfb317", "#97ca00", "#44cc11"};
+  constexpr const char* kColours[kLevels + 1] = {"#e05d44", "#fe7d37", "#fe7d37", "#dfb317",
+                                                 "#a4a61d", "#97ca00", "#44cc11"};
   constexpr int kLetter = 7, kLeft = 62;  // pixels
   const std::string text = level_text(grade.level) + (grade.tier1_ops ? " | tier 1 " + percentage(grade) : "");
   const int right = kLetter * static_cast<int>(text.size()) + 8;

@@ -1,4 +1,4 @@
-// The progress of a plugin: five levels. Each level needs the levels below it.
+// The progress of a plugin: six levels. Each level needs the levels below it.
 #pragma once
 #include <sdk/conformance/summary.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad::conformance {
 
-constexpr int kLevels = 5, kTrains = 3;
+constexpr int kLevels = 6, kTrains = 3, kAsynchronous = 5;
 
 // "L2 tier 0".
 std::string level_text(int level);

@@ -88,7 +88,7 @@ std::vector<uint8_t> dtypes_of(const std::vector<std::string>& labels) {
 void check_options(const Request& request, bool has_level, bool has_budget) {
   if (request.jobs < 1 || request.jobs > 256) throw po::error("--jobs: a number from 1 to 256 expected");
   if (has_level && (request.level < 0 || request.level >= conformance::kLevels))
-    throw po::error("--level " + std::to_string(request.level) + ": a number from 0 to 4 expected");
+    throw po::error("--level " + std::to_string(request.level) + ": a number from 0 to 5 expected");
   if (request.level >= 0 && !(request.only.empty() && request.settings.dtypes.empty()))
     throw po::error("--level runs all cases of the levels: leave out --only and --dtype");
   if (!request.badge.empty() && !(request.only.empty() && request.settings.dtypes.empty()))
@@ -118,7 +118,7 @@ void add_options(Request& request, Lists& lists) {
       "of the ops' cases only those with these dtypes (f32,bf16)")(
       "train", po::bool_switch(&request.train), "also train three small models, which the program plugrad does")(
       "level", po::value(&request.level)->value_name("N"),
-      "run the cases of the levels up to this one, 0 to 4, and fail if the plugin does not reach it")(
+      "run the cases of the levels up to this one, 0 to 5, and fail if the plugin does not reach it")(
       "badge", po::value(&request.badge)->value_name("FILE"), "also draw the level as a badge in SVG")(
       "replay", po::value(&s.replay)->value_name("CASE"),
       "run one call alone, from a file that a program with PLUGRAD_SHADOW left behind")(

@@ -54,6 +54,8 @@ std::vector<Case> memory_cases();
 std::vector<Case> page_cases();
 std::vector<Case> leak_cases();
 std::vector<Case> stream_cases();
+std::vector<Case> time_cases();
+std::vector<Case> scale_cases();
 std::vector<Case> native_cases();
 std::vector<Case> failure_cases();
 std::vector<Case> thread_cases();
@@ -79,6 +81,9 @@ void write_kernels(std::ostream& out, Session& session);
 // the device's speed of copying.
 void write_perf(std::ostream& out, Session& session);
 void write_perf_json(std::ostream& out, Session& session);
+
+// Submits work of some length and returns, for a process that ends meanwhile. Does nothing on a device without streams.
+void leave_in_flight(Session& session);
 
 // The result of count: the number of devices, or the reason why there are none.
 struct Counted {

@@ -62,7 +62,8 @@ class Remote {
   }
   // Ends the worker as a program ends. Throws Gone if it does not end well.
   void finish() {
-    running_ = "exit";
+    running_ = "exit with work in flight";
+    ask("leave");
     child_.close_input();
     const Clock::time_point end = Clock::now() + plan_.deadline;
     std::optional<int> status;
@@ -199,6 +200,9 @@ void run_one(Remote& remote, const Plan& plan, Findings& findings, size_t place)
 
 // Runs cases until none is left. If a worker is gone, its case fails; the next worker takes the next case.
 void run_cases(std::unique_ptr<Remote> remote, const Plan& plan, Findings& findings) {
+  if (remote)
+    for (const std::string& changed : remote->changes)
+      findings.add_to("process.state", "loading, count and open: the plugin changed " + changed);
   while (const std::optional<size_t> place = findings.next()) {
     const Clock::time_point begun = Clock::now();
     try {

@@ -2,6 +2,7 @@
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/session.hpp>
+#include <sdk/conformance/submission.hpp>
 #include <sdk/conformance/trial.hpp>
 
 #include <barrier>
@@ -83,6 +84,78 @@ void check_memory(Session& session, Tally& tally) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// FILLs of small vectors with a value of their own, submitted as densely as a thread can.
+class DenseFills {
+ public:
+  DenseFills(Session& session, const plugrad_kernel* fill, int thread)
+      : session_(session), fill_(fill), thread_(thread), queue_(session.device.make_queue()),
+        block_(session.device, kSlots * kElements * sizeof(float)) {}
+
+  void submit(int round, Tally& tally) {
+    for (int slot = 0; slot < kSlots; ++slot) {
+      plugrad_view to = vector_view(block_.buffer(), kElements);
+      to.offset = static_cast<uint64_t>(slot * kElements) * sizeof(float);
+      const plugrad_view number = number_view(value(round, slot));
+      const plugrad_view* views[] = {&to, &number};
+      plugrad_op op{};
+      op.struct_size = sizeof op;
+      op.opcode = PLUGRAD_OP_FILL;
+      op.views = views;
+      op.outputs = op.inputs = 1;
+      if (const Outcome outcome = session_.device.run(queue_, fill_, op); !outcome.ok())
+        tally.fail("FILL returned " + outcome.text());
+    }
+  }
+
+  // Returns whether each vector has its value.
+  bool verify(int round, Tally& tally) {
+    std::vector<float> found(kSlots * kElements);
+    session_.device.download(queue_, found.data(), block_.buffer(), 0, block_.bytes());
+    for (int i = 0; i < kSlots * kElements; ++i)
+      if (const auto wanted = static_cast<float>(value(round, i / kElements)); found[static_cast<size_t>(i)] != wanted) {
+        tally.fail("FILL of " + std::to_string(wanted) + " has the value of another call, " +
+                   std::to_string(found[static_cast<size_t>(i)]) + ": calls from several threads share their arguments");
+        return false;
+      }
+    tally.count();
+    return true;
+  }
+
+ private:
+  static constexpr int kSlots = 200, kElements = 64;
+  int value(int round, int slot) const { return (round * kThreads + thread_) * kSlots + slot; }
+
+  Session& session_;
+  const plugrad_kernel* fill_;
+  int thread_;
+  Queue queue_;
+  const Block block_;
+};
+
+// The arguments of a call must not reach the work of another thread's call.
+void check_dense(Session& session, Tally& tally) {
+  constexpr int kRounds = 8;
+  const plugrad_kernel* fill =
+      resolve(*session.plugin.table, session.device.handle(), question_for(PLUGRAD_OP_FILL, PLUGRAD_F32), PLUGRAD_IMMEDIATE);
+  if (!fill) return tally.skip("the plugin has no FILL of f32");
+  std::barrier<> start(kThreads);
+  std::vector<std::jthread> threads;  // end before the barrier
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      try {
+        DenseFills fills(session, fill, t);
+        for (int round = 0; round < kRounds; ++round) {
+          start.arrive_and_wait();
+          fills.submit(round, tally);
+          if (!fills.verify(round, tally)) break;
+        }
+      } catch (const Breach& breach) {
+        tally.fail(breach.what());
+      }
+      start.arrive_and_drop();
+    });
+}
+
 // With DETERMINISTIC, two runs must give the same bits.
 void check_deterministic(Session& session, Tally& tally) {
   Queue queue = session.device.make_queue();
@@ -121,6 +194,7 @@ std::vector<Case> thread_cases() {
   return {{"thread.kernels", check_kernels},
           {"thread.resolve", check_resolve},
           {"thread.memory", check_memory},
+          {"thread.dense", check_dense},
           {"thread.deterministic", check_deterministic}};
 }
 

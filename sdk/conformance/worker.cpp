@@ -38,6 +38,7 @@ Worker::~Worker() {
 
 void Worker::load(const std::string& file) {
   const plugrad_host* host = make_host();
+  ProcessState before;
   note_running("loading");
   plugin_ = load_plugin(file, host);
   const plugrad_backend& table = *plugin_.table;
@@ -57,6 +58,7 @@ void Worker::load(const std::string& file) {
   note_running("open");
   device_ = std::make_unique<Device>(plugin_.table, host, settings_.device, settings_.options);
   session_.reset(new Session{plugin_, host, settings_, counted.devices, *device_});
+  if (const std::string changed = before.restore(); !changed.empty()) tell_({Say::changed, {changed}});
   tell_({Say::device,
          {name, version,
           readable(device_->info().name) + (device_->host_memory() ? ", host memory" : "") +
@@ -69,6 +71,14 @@ void Worker::run(const Case& one) {
   run_case(one, *session_, tally);
   if (const std::string changed = before.restore(); !changed.empty()) tell_({Say::changed, {changed}});
   tell_(message_of(result_of(tally, std::exchange(session_->matrix, {}))));
+}
+
+void Worker::leave() {
+  note_running("the end of the process, with work in flight");
+  try {
+    leave_in_flight(*session_);
+  } catch (const Breach&) {  // a case about streams says so
+  }
 }
 
 void Worker::tell_missing() { tell_({Say::missing, missing_of_tier0(*session_)}); }
@@ -125,6 +135,7 @@ void serve(const std::string& file, const Settings& settings) {
     else if (command == "kernels\n") worker.tell(write_kernels);
     else if (command == "perf\n") worker.tell(write_perf);
     else if (command == "perf-json\n") worker.tell(write_perf_json);
+    else if (command == "leave\n") return worker.leave();
     else worker.run(all_cases().at(std::stoul(command)));
   }
 }

@@ -24,6 +24,8 @@ class Worker {
   // Runs a case and tells its result.
   void run(const Case& one);
   void tell_missing();
+  // Submits work that is still in flight when the process ends.
+  void leave();
   // Tells the output of a function: write_kernels or write_perf.
   void tell(void (*write)(std::ostream& out, Session& session));
 

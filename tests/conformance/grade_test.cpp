@@ -30,11 +30,11 @@ Summary sound() {
 
 TEST(Grades, ASoundPluginHasThemAll) {
   const Grade grade = grade_of(sound(), kLevels - 1);
-  EXPECT_EQ(grade.level, 4);
+  EXPECT_EQ(grade.level, 5);
   EXPECT_EQ(grade.next, "");
   EXPECT_GT(grade.tier1_ops, 40);
   EXPECT_EQ(grade.tier1, grade.tier1_ops);
-  EXPECT_EQ(text_of(grade), "level: L4 asynchronous, under stress; tier 1: " + std::to_string(grade.tier1) + " of " +
+  EXPECT_EQ(text_of(grade), "level: L5 asynchronous; tier 1: " + std::to_string(grade.tier1) + " of " +
                                 std::to_string(grade.tier1_ops) + " ops (100%)\n");
 }
 
@@ -62,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Grades, OneFailure,
                                          Lack{"op.MATMUL", 1, "L2 tier 0: op.MATMUL fails"},
                                          Lack{"failure.indices", 1, "L2 tier 0: failure.indices fails"},
                                          Lack{"train.cnn", 2, "L3 trains: train.cnn fails"},
-                                         Lack{"stream.order", 3, "L4 asynchronous, under stress: stream.order fails"},
-                                         Lack{"thread.kernels", 3, "L4 asynchronous, under stress: thread.kernels fails"}),
+                                         Lack{"stream.order", 4, "L5 asynchronous: stream.order fails"},
+                                         Lack{"thread.kernels", 3, "L4 under stress: thread.kernels fails"}),
                          [](const auto& row) {
                            std::string name = row.param.failing;
                            name[name.find('.')] = '_';
@@ -99,8 +99,17 @@ TEST(Grades, AnOpOfTier1ThatFailsCostsPercents) {
   for (Found& found : summary.found)
     if (found.name == "op.GELU" || found.name == "op.SOFTMAX") found = failed(found.name);
   const Grade grade = grade_of(summary, kLevels - 1);
-  EXPECT_EQ(grade.level, 4);
+  EXPECT_EQ(grade.level, 5);
   EXPECT_EQ(grade.tier1, grade.tier1_ops - 2);
+}
+
+TEST(Grades, ADeviceWithoutStreamsIsNotAsynchronous) {
+  Summary summary = sound();
+  for (Found& found : summary.found)
+    if (found.name.starts_with("stream.")) found.result = {0, 0, 0, {}, {}, {}};
+  const Grade grade = grade_of(summary, kLevels - 1);
+  EXPECT_EQ(grade.level, 4);
+  EXPECT_EQ(grade.next, "L5 asynchronous: the device has no streams");
 }
 
 TEST(Grades, CasesThatDidNotRunCountForNothing) {
@@ -177,7 +186,7 @@ TEST(Perf, TimesTheKernelsThatThePluginHas) {
 
 TEST(Levels, MisuseIsOneLine) {
   for (const auto& [arguments, reason] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--level", "5"}, "--level 5: a number from 0 to 4 expected"},
+           {{"--level", "6"}, "--level 6: a number from 0 to 5 expected"},
            {{"--level", "2", "--only", "EXP"}, "leave out --only and --dtype"},
            {{"--badge", "x.svg", "--only", "EXP"}, "--badge needs all cases"},
            {{"--perf", "--only", "EXP"}, "--perf measures all ops"},
