@@ -24,14 +24,15 @@ class ProcessState {
   ProcessState(const ProcessState&) = delete;
   ProcessState& operator=(const ProcessState&) = delete;
 
-  // Returns the names of the restored parts, separated by commas; "" if nothing had changed.
-  std::string restore() noexcept;
+  // Returns the names of the restored parts, separated by commas; "" if nothing had changed. expects_handlers: signal handlers
+  // are restored too, and not named.
+  std::string restore(bool expects_handlers = false) noexcept;
 
  private:
   static constexpr int kSignals = 65;
 
   void restore_arithmetic(std::string& changed) noexcept;
-  void restore_signals(std::string& changed) noexcept;
+  void restore_signals(std::string& changed, bool expects_handlers) noexcept;
   void restore_files(std::string& changed) noexcept;
   void restore_locale(std::string& changed) noexcept;
   void restore_standard_files(std::string& changed) noexcept;

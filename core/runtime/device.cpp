@@ -105,7 +105,7 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
 void DeviceState::call_open(uint32_t index, const plugrad_options& given) {
   ProcessState before;
   const plugrad_status status = contained(table.open, plugrad::host(), index, &given, &handle, &info);
-  if (const std::string changed = before.restore(); !changed.empty())
+  if (const std::string changed = before.restore(brings_signal_handlers(table)); !changed.empty())
     log(LogLevel::warning, "[" + name + "] open changed " + changed + " of the process, which the core put back");
   keep_reachable(handle);
   streams::guard_exit();

@@ -37,7 +37,10 @@ plugrad_buffer* Device::alloc(uint64_t bytes) {
   }
   plugrad_buffer* buffer = nullptr;
   const std::scoped_lock lock(serial_);
-  require("alloc", attempt("alloc", [&] { return table_->alloc(handle_, bytes, &buffer); }));
+  const Outcome outcome = attempt("alloc", [&] { return table_->alloc(handle_, bytes, &buffer); });
+  if (outcome.status == PLUGRAD_OUT_OF_MEMORY)
+    throw NoRoom("alloc of " + std::to_string(bytes) + " bytes returned " + outcome.text());
+  require("alloc", outcome);
   if (!buffer) throw Breach("alloc returned OK but no buffer");
   return buffer;
 }

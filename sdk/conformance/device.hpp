@@ -35,7 +35,7 @@ class Device {
   bool flushes_denormals() const { return info_.capabilities & PLUGRAD_FLUSHES_DENORMALS; }
   bool host_memory() const { return info_.capabilities & PLUGRAD_HOST_MEM; }
 
-  // Allocates memory; throws Breach on failure.
+  // Allocates memory; throws NoRoom if there is too little, and Breach for another failure.
   plugrad_buffer* alloc(uint64_t bytes);
   void free(plugrad_buffer* buffer);
 

@@ -14,6 +14,12 @@ class Breach : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The device has no memory left for a case.
+class NoRoom : public Breach {
+ public:
+  using Breach::Breach;
+};
+
 // The arguments of the last call of host->report on this thread.
 struct Reports {
   uint64_t count = 0;

@@ -83,6 +83,8 @@ void check_many_batches(Session& session, Tally& tally, const Question& question
       const Outcome outcome = batch.run();
       if (!outcome.ok()) tally.fail(title + ": sync returned " + outcome.text());
       batch.verify(tally, title);
+    } catch (const NoRoom&) {
+      tally.decline(1);
     } catch (const Breach& breach) {
       tally.fail(title + ": " + breach.what());
     }
@@ -197,9 +199,13 @@ void check_sums(Session& session, Many& many, Block& block) {
 
 void check_elements(Session& session, Tally& tally) {
   Many many(session, tally);
-  Block block(session.device, static_cast<uint64_t>(kMany) * sizeof(float));
-  check_elementwise(many, block);
-  check_sums(session, many, block);
+  try {
+    Block block(session.device, static_cast<uint64_t>(kMany) * sizeof(float));
+    check_elementwise(many, block);
+    check_sums(session, many, block);
+  } catch (const NoRoom& lack) {
+    return tally.skip(lack.what());
+  }
   if (!tally.cases()) tally.skip("the plugin has none of the ops for this case");
 }
 

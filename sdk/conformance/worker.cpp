@@ -1,5 +1,6 @@
 #include <sdk/conformance/worker.hpp>
 
+#include <plugrad/sdk/driver.h>
 #include <process/child.hpp>
 #include <process/process_state.hpp>
 #include <sdk/conformance/running.hpp>
@@ -16,6 +17,13 @@
 #include <utility>
 
 namespace plugrad::conformance {
+namespace {
+// Whether the plugin says that its driver installs signal handlers.
+bool brings_handlers(const plugrad_backend& table) {
+  const void* const found = table.get_extension ? table.get_extension(PLUGRAD_DRIVER) : nullptr;
+  return found && static_cast<const plugrad_driver*>(found)->brings & PLUGRAD_DRIVER_SIGNALS;
+}
+}  // namespace
 
 Worker::Worker(const std::string& file, const Settings& settings, Tell tell) : settings_(settings), tell_(std::move(tell)) {
   on_running([this](const std::string& what) { tell_({Say::running, {what}}); });
@@ -58,7 +66,7 @@ void Worker::load(const std::string& file) {
   note_running("open");
   device_ = std::make_unique<Device>(plugin_.table, host, settings_.device, settings_.options);
   session_.reset(new Session{plugin_, host, settings_, counted.devices, *device_});
-  if (const std::string changed = before.restore(); !changed.empty()) tell_({Say::changed, {changed}});
+  if (const std::string changed = before.restore(brings_handlers(table)); !changed.empty()) tell_({Say::changed, {changed}});
   tell_({Say::device,
          {name, version,
           readable(device_->info().name) + (device_->host_memory() ? ", host memory" : "") +

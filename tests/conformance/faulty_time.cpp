@@ -1,4 +1,5 @@
 // The plugin sim with one planted lie about time, sizes, or the process. PLUGRAD_BUG names the lie.
+#include <plugrad/sdk/driver.h>
 #include <plugrad/sim.hpp>
 
 #include <algorithm>
@@ -156,7 +157,7 @@ void crash_if_busy() {
 }
 
 plugrad_status count(const plugrad_host* host, uint32_t* devices) {
-  if (lies("signal_in_count")) std::signal(SIGUSR1, handler);
+  if (lies("signal_in_count") || lies("declared_signals")) std::signal(SIGUSR1, handler);
   return sound().count(host, devices);
 }
 
@@ -164,6 +165,12 @@ plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugr
                            plugrad_device_info* info) {
   if (lies("signal_in_open")) std::signal(SIGUSR1, handler);
   return sound().open(host, index, options, device, info);
+}
+
+// A declaration is not a lie.
+const void* get_extension(const char* name) {
+  static constexpr plugrad_driver driver{sizeof driver, PLUGRAD_DRIVER_SIGNALS};
+  return lies("declared_signals") && std::string_view(name) == PLUGRAD_DRIVER ? &driver : nullptr;
 }
 
 }  // namespace
@@ -177,7 +184,7 @@ extern "C" PLUGRAD_EXPORT const plugrad_backend* plugrad_backend_v0(const plugra
     made.copy = copy;
     made.completed = completed;
     made.wait = wait;
-    made.get_extension = nullptr;  // the extensions know sim's own kernels
+    made.get_extension = get_extension;  // without sim's own extensions, which know sim's own kernels
     return made;
   }();
   return &table;

@@ -2,15 +2,20 @@
 #include <tests/conformance/program.hpp>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace {
 
+namespace fs = std::filesystem;
+
+const std::string kPlugin = std::string(PLUGRAD_FAULTY) + "/libplugrad-backend-faulty-time.so";
+
 Said with_lie(const std::string& bug, const std::string& only) {
-  return run_program({"env", "PLUGRAD_BUG=" + bug, PLUGRAD_CONFORM, "--only", only,
-                      std::string(PLUGRAD_FAULTY) + "/libplugrad-backend-faulty-time.so"});
+  return run_program({"env", "PLUGRAD_BUG=" + bug, PLUGRAD_CONFORM, "--only", only, kPlugin});
 }
 
 struct Lie {
@@ -42,6 +47,24 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"signal_in_count", "contract.table", "loading, count and open: the plugin changed the handler of SIG"},
         Lie{"signal_in_open", "contract.table", "loading, count and open: the plugin changed the handler of SIG"}),
     [](const auto& row) { return std::string(row.param.bug); });
+
+TEST(Conform, AcceptsSignalHandlersThatAPluginDeclares) {
+  const Said said = with_lie("declared_signals", "contract.table");
+  EXPECT_EQ(said.status, 0) << said.text;
+}
+
+TEST(Core, WarnsOfSignalHandlersThatAPluginDoesNotDeclare) {
+  const fs::path folder = fs::temp_directory_path() / ("plugrad-handlers-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  fs::copy_file(kPlugin, folder / fs::path(kPlugin).filename());
+  for (const auto& [bug, warns] : {std::pair("signal_in_count", true), std::pair("declared_signals", false)}) {
+    const Said said = run_program({"env", std::string("PLUGRAD_BUG=") + bug, "PLUGRAD_PLUGIN_PATH=" + folder.string(),
+                                   PLUGRAD_CLI, "backends", "--verbose"});
+    EXPECT_NE(said.text.find("libplugrad-backend-faulty-time.so"), std::string::npos) << said.text;
+    EXPECT_EQ(said.text.find("changed the handler of SIGUSR1") != std::string::npos, warns) << said.text;
+  }
+  fs::remove_all(folder);
+}
 
 TEST(Conform, FindsNoLieInATruePlugin) {
   const Said said = with_lie("none", "stream.,scale.,thread.dense,contract.table");

@@ -138,10 +138,10 @@ class InstalledTree(unittest.TestCase):
         consumer = self.build_example("consumer", self.moved) / "consumer"
         self.assertIn(str(plugin), run(consumer, "npu", PLUGRAD_PLUGIN_PATH=str(folder)))
 
-    def new_plugin(self, language, name, **more):
+    def new_plugin(self, language, name, *options, **more):
         """Writes a plugin's project in a folder with a blank in its name, and runs its script. Returns the folder."""
-        project = self.scratch / "new" / f"my {language}"
-        run(self.moved / "bin/plugrad", "new-plugin", name, "--lang", language, "--directory", project)
+        project = self.scratch / "new" / " ".join(["my", language, *options])
+        run(self.moved / "bin/plugrad", "new-plugin", name, "--lang", language, *options, "--directory", project)
         flags = [] if language == "rust" else [f"-DCMAKE_PREFIX_PATH={self.moved}"]
         said = run(project / "ci.sh", *flags, PATH=f"{self.moved}/bin:{os.environ['PATH']}", **more)
         self.assertIn("0 failed" if language == "rust" else "100% tests passed, 0 tests failed out of 2", said)
@@ -158,6 +158,30 @@ class InstalledTree(unittest.TestCase):
                 run(CMAKE, "-S", project, "-B", alone, f"-DCMAKE_PREFIX_PATH={self.sdk}",
                     "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
                 run(CMAKE, "--build", alone)
+
+    def test_a_new_plugin_with_device_memory_and_streams_conforms_and_trains(self):
+        project = self.new_plugin("c++", "my-npu", "--memory", "device", "--streams")
+        said = run(self.moved / "bin/plugrad-conform", "--only", "stream.,failure.,memory.alloc",
+                   project / "build/libplugrad-backend-my-npu.so")
+        self.assertRegex(said, r"stream.done +3 cases +ok")
+
+    def test_the_opencl_plugin_builds_with_the_sdk_conforms_and_trains(self):
+        probe = subprocess.run(["pkg-config", "--exists", "OpenCL"], check=False)
+        if probe.returncode:
+            self.skipTest("OpenCL's headers are not installed")
+        lines = (SOURCE / "examples/plugin-opencl/opencl.cpp").read_text().count("\n")
+        self.assertLessEqual(lines, 300)
+        folder = self.build_example("plugin-opencl", self.moved)
+        plugin = folder / "libplugrad-backend-opencl.so"
+        said = run(self.moved / "bin/plugrad-conform", "--only",
+                   "contract.,memory.,stream.,failure.,thread.dense,scale.elements,op.ADD,op.EXP,op.RELU_BACKWARD,op.MATMUL,"
+                   "op.SUM,op.GATHER", plugin)
+        if "loads, but has no device" in said:
+            self.skipTest(said)
+        self.assertRegex(said, r"stream.done +3 cases +ok")
+        trained = run(self.moved / "bin/plugrad", "train", "--data", "moons", "--epochs", "20", "--device", "opencl:0",
+                      "--out", self.scratch / "opencl run", PLUGRAD_PLUGIN_PATH=str(folder), PLUGRAD_FALLBACK="error")
+        self.assertNotIn("warning", trained)
 
     @unittest.skipUnless(shutil.which("cargo") and shutil.which("pkg-config"), "cargo or pkg-config is not installed")
     def test_a_new_plugin_in_rust_builds_with_the_sdk_conforms_and_trains(self):

@@ -30,6 +30,25 @@ TEST(NewPlugin, WritesAProjectWithItsName) {
   }
 }
 
+TEST(NewPlugin, WritesADeviceWithMemoryOfItsOwn) {
+  const Scratch scratch;
+  const std::string folder = scratch.path("npu");
+  const Outcome outcome = plugrad_run({"new-plugin", "npu", "--memory", "device", "--streams", "--directory", folder});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string source = read_file(folder + "/npu.cpp");
+  expect_mentions(source, "class Npu final : public plugrad::QueuedBackend");
+  EXPECT_LT(std::count(source.begin(), source.end(), '\n'), 100);
+  EXPECT_TRUE(fs::exists(folder + "/ci.sh") && fs::exists(folder + "/CMakeLists.txt"));
+}
+
+TEST(NewPlugin, RefusesWhatTheTemplatesLack) {
+  expect_complaint(plugrad_run({"new-plugin", "npu", "--memory", "shared"}), 2,
+                   "--memory shared is unknown: give host or device");
+  expect_complaint(plugrad_run({"new-plugin", "npu", "--streams"}), 2, "--streams: give --memory device as well");
+  expect_complaint(plugrad_run({"new-plugin", "npu", "--memory", "device", "--lang", "c"}), 2,
+                   "--memory device: the template is in C++; leave out --lang c");
+}
+
 TEST(NewPlugin, JsonReplacesBytesThatAreNotUtf8) {
   const Scratch scratch;
   const Outcome outcome = plugrad_run({"new-plugin", "npu", "--directory", scratch.path("a\xff"), "--json"});

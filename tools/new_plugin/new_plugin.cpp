@@ -49,12 +49,16 @@ std::string filled(const std::string& text, const std::string& name) {
   return replaced(named, "@IDENTIFIER@", replaced(name, "-", "_"));
 }
 
-void write_project(const fs::path& folder, const std::string& name, const std::string& language) {
+// variant: the language whose files take the place of the language's own files.
+void write_project(const fs::path& folder, const std::string& name, const std::string& language,
+                   const std::string& variant) {
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     throw Error(Code::io_error, "[" + folder.string() + "] exists already and is not empty: give another --directory");
   for (const TemplateFile& file : plugin_templates()) {
-    if (file.language != language) continue;
+    const auto replaces = [&](const TemplateFile& each) { return each.language == variant && each.path == file.path; };
+    if (file.language != variant && (file.language != language || std::ranges::any_of(plugin_templates(), replaces)))
+      continue;
     const fs::path to = folder / place_for(file.path, name);
     create_folder(to.parent_path().string());
     io::write_file(to.string(), filled(file.text, name));
@@ -70,15 +74,18 @@ int new_plugin_command(const Arguments& arguments) {
   Options options("plugrad new-plugin");
   options.add_text("directory", "DIR", "where to write it (plugrad-NAME)");
   options.add_text("lang", "LANGUAGE", "c++, c or rust", "c++");
+  options.add_text("memory", "WHOSE", "host: the host reads and writes it; device: with queues of a driver", "host");
+  options.add_flag("streams", "the device works asynchronously; included in --memory device");
   options.parse(arguments, 1);
   if (options.flag("help")) {
     options.print_help(
-        {"plugrad new-plugin NAME [--lang c++|c|rust] [--directory DIR]",
+        {"plugrad new-plugin NAME [--lang c++|c|rust] [--memory host|device] [--directory DIR]",
          "Writes the project of a backend plugin for a new kind of device: one source file, which can train networks from\n"
          "the start, a project file for CMake or Cargo, and a script that builds and tests it. It needs nothing but "
          "plugrad's\n"
          "SDK.",
-         "  plugrad new-plugin npu && plugrad-npu/ci.sh\n"});
+         "  plugrad new-plugin npu && plugrad-npu/ci.sh\n"
+         "  plugrad new-plugin npu --memory device --streams   for a driver with memory and queues of its own\n"});
     return 0;
   }
   if (options.words().empty())
@@ -91,9 +98,16 @@ int new_plugin_command(const Arguments& arguments) {
   const std::string language = *options.text("lang");
   if (language != "c++" && language != "c" && language != "rust")
     throw UsageError("--lang " + language + " is unknown: give c++, c or rust");
-  write_project(folder, name, language);
+  const std::string memory = *options.text("memory");
+  if (memory != "host" && memory != "device") throw UsageError("--memory " + memory + " is unknown: give host or device");
+  if (memory == "device" && language != "c++")
+    throw UsageError("--memory device: the template is in C++; leave out --lang " + language);
+  if (memory == "host" && options.flag("streams")) throw UsageError("--streams: give --memory device as well");
+  write_project(folder, name, language, memory == "device" ? "c++-device" : language);
   if (options.flag("json"))
-    std::cout << Json::object({{"name", name}, {"language", language}, {"directory", folder.string()}}).pretty() << "\n";
+    std::cout << Json::object({{"name", name}, {"language", language}, {"memory", memory}, {"directory", folder.string()}})
+                     .pretty()
+              << "\n";
   else
     std::cout << "written to " << folder.string() << "; build it, check it and train on it:\n  " << folder.string()
               << "/ci.sh\n";

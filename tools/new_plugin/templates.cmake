@@ -7,7 +7,7 @@ function(plugrad_template language name file)
   file(READ ${file} text)
   set(FILES "${FILES}      {\"${language}\", \"${name}\", R\"PLUGRAD(${text})PLUGRAD\"},\n" PARENT_SCOPE)
 endfunction()
-foreach(path c++/CMakeLists.txt c++/NAME.cpp c++/README.md c++/ci.sh c++/gitignore
+foreach(path c++/CMakeLists.txt c++/NAME.cpp c++/README.md c++/ci.sh c++/gitignore c++-device/NAME.cpp
         c/CMakeLists.txt c/NAME.c c/README.md c/ci.sh c/gitignore
         rust/Cargo.toml rust/build.rs rust/src/lib.rs rust/README.md rust/ci.sh rust/gitignore)
   string(REGEX MATCH "^([^/]+)/(.+)$" parts ${path})

@@ -1,5 +1,6 @@
 #include <core/runtime/plugins/foreign.hpp>
 
+#include <plugrad/sdk/driver.h>
 #include <core/runtime/local.hpp>
 #include <core/runtime/plugins/platform.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -41,6 +42,11 @@ void throw_exception_breach(const std::string& device, const char* function) {
 const void* extension_of(const plugrad_backend& table, const char* name) {
   if (!table.get_extension) return nullptr;
   return contained_value(table.name, "get_extension", [&] { return table.get_extension(name); });
+}
+
+bool brings_signal_handlers(const plugrad_backend& table) {
+  const auto* const driver = static_cast<const plugrad_driver*>(extension_of(table, PLUGRAD_DRIVER));
+  return driver && driver->struct_size >= sizeof *driver && driver->brings & PLUGRAD_DRIVER_SIGNALS;
 }
 
 }  // namespace plugrad

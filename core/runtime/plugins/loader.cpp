@@ -65,11 +65,12 @@ const plugrad_backend* source_in(const std::string& path, PluginRecord& record) 
   return library.get<const plugrad_backend*(const plugrad_host*)>(entry_symbol())(host());
 }
 
-// Runs code of a file, and undoes its changes to the process.
-template <class Call> auto guarded(PluginRecord& record, const Call& call) -> decltype(call()) {
+// Runs code of a file, and undoes its changes to the process. table: the file's table, which the call may fill.
+template <class Call>
+auto guarded(PluginRecord& record, const plugrad_backend& table, const Call& call) -> decltype(call()) {
   ProcessState before;
   const auto restore = [&] {
-    if (const std::string changed = before.restore(); !changed.empty()) {
+    if (const std::string changed = before.restore(brings_signal_handlers(table)); !changed.empty()) {
       record.notes = "it changed " + changed + " of the process, which the core put back";
       log(LogLevel::warning, record.path + ": " + record.notes);
     }
@@ -117,8 +118,9 @@ Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
   record.stage = Stage::file;
   try_first(path, identity, record);
   if (identity_of(path) != identity) refuse(Code::invalid, "the file changed while it was checked: try again");
-  const plugrad_backend* source = guarded(record, [&] { return source_in(path, record); });
-  return agree(source);
+  Loaded loaded{};
+  guarded(record, loaded.table, [&] { return (loaded = agree(source_in(path, record))).source; });
+  return loaded;
 }
 
 uint32_t count(const plugrad_backend& table, PluginRecord& record) {
@@ -127,7 +129,7 @@ uint32_t count(const plugrad_backend& table, PluginRecord& record) {
     if (!outcome.sound) refuse(Code::internal, outcome.reason);
   }
   uint32_t devices = 0;
-  const plugrad_status status = guarded(record, [&] { return contained(table.count, host(), &devices); });
+  const plugrad_status status = guarded(record, table, [&] { return contained(table.count, host(), &devices); });
   const std::string reason = take_report();
   streams::guard_exit();
   if (status) throw_status(status, record.name + ": count", reason);
