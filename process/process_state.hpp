@@ -24,8 +24,8 @@ class ProcessState {
   ProcessState(const ProcessState&) = delete;
   ProcessState& operator=(const ProcessState&) = delete;
 
-  // Returns the names of the restored parts, separated by commas; "" if nothing had changed. expects_handlers: signal handlers
-  // are restored too, and not named.
+  // Returns the names of the restored parts, separated by commas; "" if nothing had changed. With expects_handlers, signal
+  // handlers are restored but not named.
   std::string restore(bool expects_handlers = false) noexcept;
 
  private:

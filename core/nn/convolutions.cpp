@@ -33,7 +33,8 @@ ConvolutionBase::ConvolutionBase(int axes, bool transposed, int64_t in_channels,
   Shape shape =
       transposed ? Shape{in_channels, out_channels / options.groups} : Shape{out_channels, in_channels / options.groups};
   for (const int64_t extent : kernel_size_) shape.push_back(extent);
-  const double bound = 1 / std::sqrt(static_cast<double>(shape.count() / shape[0]));
+  const int64_t weights_of_a_result = shape.count() / shape[0];
+  const double bound = 1 / std::sqrt(static_cast<double>(weights_of_a_result));
   weight = rand(shape, options.dtype, options.device, -bound, bound).requires_grad_();
   if (options.bias) bias = rand({out_channels}, options.dtype, options.device, -bound, bound).requires_grad_();
 }

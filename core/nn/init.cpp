@@ -89,8 +89,8 @@ Tensor constant_(Tensor tensor, double value) {
   tensor.fill_(value);
   return tensor;
 }
-Tensor ones_(Tensor tensor) { return constant_(tensor, 1); }
-Tensor zeros_(Tensor tensor) { return constant_(tensor, 0); }
+Tensor ones_(Tensor tensor) { return constant_(std::move(tensor), 1); }
+Tensor zeros_(Tensor tensor) { return constant_(std::move(tensor), 0); }
 
 Tensor eye_(Tensor tensor) {
   if (tensor.rank() != 2) refuse("eye_", "the tensor has shape " + tensor.shape().text() + ": expected rank 2");

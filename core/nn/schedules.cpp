@@ -61,7 +61,8 @@ StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
   set_epoch(0);
 }
 double StepLR::rate(double initial, int64_t epoch, size_t) const {
-  return initial * std::pow(gamma_, static_cast<double>(epoch / step_size_));
+  const int64_t steps = epoch / step_size_;
+  return initial * std::pow(gamma_, static_cast<double>(steps));
 }
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)

@@ -159,7 +159,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, Resampling mode, GridPad
                    std::optional<bool> align_corners) {
   require_fitting(x, grid, mode);
   Shape shape = x.shape();
-  for (int i = 1; i < grid.rank() - 1; ++i) shape[static_cast<size_t>(i + 1)] = grid.size(i);
+  for (int i = 1; i < grid.rank() - 1; ++i) shape[static_cast<size_t>(i) + 1] = grid.size(i);
   const Tensor wide = at_least_f32(x);
   if (!shape.count()) return reshape(slice(reshape(x, {x.count()}), 0, 0, 0), shape);
   const Tensor flat = reshape(wide, {x.size(0), x.size(1), x.count() / (x.size(0) * x.size(1))});

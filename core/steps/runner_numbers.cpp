@@ -82,7 +82,7 @@ bool Runner::renumber(const RecordedPart& recorded) {
   Renumbering shown([&](const plugrad_op& op) {
     if (at == recorded.last || !same_form(plan_.trace.calls[at], op)) return false;
     Call& call = plan_.trace.calls[at];
-    const bool differs = op.attributes && std::memcmp(call.attributes.data(), op.attributes, call.attributes.size());
+    const bool differs = op.attributes && std::memcmp(call.attributes.data(), op.attributes, call.attributes.size()) != 0;
     if (differs && is_in_fusion(at)) return false;  // its instructions contain the attributes
     if (differs) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
     for (size_t i = 0; i < call.views.size(); ++i) {

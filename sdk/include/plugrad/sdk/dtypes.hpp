@@ -119,16 +119,17 @@ template <uint8_t dtype> using ElementType = typename detail::Element<dtype>::ty
 template <class T> using AccumulatorType = ElementType<dtype_info(element_dtype<T>)->accumulator>;
 
 namespace detail {
-template <class T, bool is_arithmetic> struct Compute {
+template <class T, bool is_arithmetic, bool is_element> struct Compute {};
+template <class T, bool is_element> struct Compute<T, true, is_element> {
   using type = T;
 };
-template <class T> struct Compute<T, false> {
+template <class T> struct Compute<T, false, true> {
   using type = AccumulatorType<T>;
 };
 }  // namespace detail
 
-// The type in which one element is computed: T itself, except for storage-only types such as BFloat16.
-template <class T> using ComputeType = typename detail::Compute<T, std::is_arithmetic_v<T>>::type;
+// The type in which one element is computed: T itself, except for storage-only types such as BFloat16. Other types have none.
+template <class T> using ComputeType = typename detail::Compute<T, std::is_arithmetic_v<T>, element_dtype<T> != 0>::type;
 template <class T> PLUGRAD_FUNCTION constexpr ComputeType<T> widened(T x) { return static_cast<ComputeType<T>>(x); }
 
 // Calls body(T{}) with the element type of a dtype. Returns whether the dtype is known.

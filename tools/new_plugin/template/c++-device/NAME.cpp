@@ -36,7 +36,7 @@ class Queue final : public plugrad::DeviceQueue {
 // --- Kernels of your own. The row below serves dense f32 operands (0: no further layouts).
 
 void add(const Call& call, Queue& queue) {
-  const auto address = [](const plugrad_view& view) { return reinterpret_cast<float*>(bytes_of(view.buffer) + view.offset); };
+  const auto address = [](const plugrad_view& x) { return reinterpret_cast<float*>(bytes_of(x.buffer) + x.offset); };
   queue.add(address(call.out()), address(call.in(0)), address(call.in(1)), call.out().count);
 }
 
@@ -56,8 +56,8 @@ class @CLASS@ final : public plugrad::QueuedBackend {
   plugrad::Rows kernels() const override { return rows_; }
 
   plugrad_buffer* alloc(uint64_t bytes) override {
-    void* const made = bytes < SIZE_MAX / 2 ? std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment)
-                                            : nullptr;
+    const uint64_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* const made = bytes < SIZE_MAX / 2 ? std::aligned_alloc(kAlignment, whole) : nullptr;
     if (!made) throw std::bad_alloc();
     return static_cast<plugrad_buffer*>(made);
   }
