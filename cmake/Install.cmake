@@ -5,6 +5,11 @@ include(CMakePackageConfigHelpers)
 # For plugin authors, without the core. The name ends in -targets because CMake's NAME.cmake includes all NAME-*.cmake.
 install(TARGETS plugrad_sdk EXPORT plugrad-sdk COMPONENT sdk)
 if(TARGET plugrad_loops)
+  # A tree that was built for some targets, as the demo's tree, builds the library now.
+  install(CODE "if(NOT EXISTS \"$<TARGET_FILE:plugrad_loops>\")
+  execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --target plugrad_loops
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()" COMPONENT sdk)
   install(TARGETS plugrad_loops EXPORT plugrad-sdk ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk)
 endif()
 install(EXPORT plugrad-sdk FILE plugrad-sdk-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)

@@ -6,6 +6,7 @@
 #include <core/runtime/streams/stall.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -28,6 +29,23 @@ void throw_lost(const DeviceState& device) {
 }
 
 namespace {
+// The names of the ops first .. last in parentheses, each once, as far as the stream still knows them. The caller holds the
+// gate.
+std::string names_of(const StreamState& s, uint64_t first, uint64_t last) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names;
+  const uint64_t next = s.next.load(), oldest = next > StreamState::kNamed ? next - StreamState::kNamed + 1 : 1;
+  for (uint64_t number = std::max(first, oldest); number <= std::min(last, next); ++number) {
+    const char* const name = s.names[number % StreamState::kNamed];
+    if (name && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > kMost) text += ", ...";
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status status, const plugrad_failure& failure,
                                       const std::string& why) {
   const bool lost = status == PLUGRAD_DEVICE_LOST;
@@ -35,6 +53,7 @@ std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status statu
   std::string what = "[" + s.device->name + (s.role == PLUGRAD_COPY_STREAM ? "] copy " : "] op ") + std::to_string(first);
   if (lost) what += " or later";
   else if (last != first) what += " to " + std::to_string(last);
+  if (!lost) what += names_of(s, first, last);
   const Code code =
       lost ? Code::device_lost
            : static_cast<Code>(failure.status ? failure.status : static_cast<plugrad_status>(PLUGRAD_DEVICE_ERROR));

@@ -56,6 +56,12 @@ std::string lacking(const Summary& summary, int level) {
   return level == kTrains && !trained ? "training was not tried (--train)" : "";
 }
 
+std::string escaped(const std::string& text) {
+  std::string all;
+  for (const char c : text) all += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return all;
+}
+
 std::string percentage(const Grade& grade) { return std::to_string(100 * grade.tier1 / grade.tier1_ops) + "%"; }
 
 }  // namespace
@@ -93,7 +99,7 @@ std::string text_of(const Grade& grade) {
   return text + "\n" + (grade.next.empty() ? "" : "next:  " + grade.next + "\n");
 }
 
-std::string badge_of(const Grade& grade) {
+std::string badge_of(const Grade& grade, const std::string& certificate) {
   constexpr const char* kColours[kLevels + 1] = {"#e05d44", "#fe7d37", "#fe7d37", "#dfb317",
                                                  "#a4a61d", "#97ca00", "#44cc11"};
   constexpr int kLetter = 7, kLeft = 62;  // pixels
@@ -105,9 +111,9 @@ std::string badge_of(const Grade& grade) {
   };
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width +
          "\" height=\"20\" role=\"img\" aria-label=\"plugrad: " + text + "\">\n<title>plugrad: " + text +
-         "</title>\n<rect width=\"" + width + "\" height=\"20\" rx=\"3\" fill=\"#555\"/>\n<rect x=\"" +
-         std::to_string(kLeft) + "\" width=\"" + std::to_string(right) + "\" height=\"20\" rx=\"3\" fill=\"" +
-         kColours[grade.level + 1] +
+         "</title>\n<desc>" + escaped(certificate) + "</desc>\n<rect width=\"" + width +
+         "\" height=\"20\" rx=\"3\" fill=\"#555\"/>\n<rect x=\"" + std::to_string(kLeft) + "\" width=\"" +
+         std::to_string(right) + "\" height=\"20\" rx=\"3\" fill=\"" + kColours[grade.level + 1] +
          "\"/>\n<g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">" +
          label(kLeft / 2, "plugrad") + label(kLeft + right / 2, text) + "</g>\n</svg>\n";
 }

@@ -25,7 +25,7 @@ struct Grade {
 Grade grade_of(const Summary& summary, int highest);
 // As text, in one or two lines.
 std::string text_of(const Grade& grade);
-// As a picture in SVG, for a README.
-std::string badge_of(const Grade& grade);
+// As a picture in SVG, for a README. certificate: what was checked, by what and when, as the picture's description.
+std::string badge_of(const Grade& grade, const std::string& certificate);
 
 }  // namespace plugrad::conformance

@@ -21,7 +21,7 @@ uint64_t bytes_of(const Problem& problem) {
   return bytes;
 }
 
-// The times of an op on dense operands of f32.
+// The times of an op on dense operands of one dtype.
 struct Timing {
   double small_seconds = 0, large_seconds = 0;
   uint64_t large_bytes = 0;
@@ -42,8 +42,8 @@ double seconds_of(Session& session, Queue& queue, const Question& question, cons
 }
 
 // Nothing if the plugin has no kernel. Throws Breach if it declines the call.
-std::optional<Timing> timing_of(Session& session, Queue& queue, uint32_t opcode) {
-  const Question question = question_for(opcode, PLUGRAD_F32);
+std::optional<Timing> timing_of(Session& session, Queue& queue, uint32_t opcode, uint8_t dtype) {
+  const Question question = question_for(opcode, dtype);
   const OpRow& row = row_of(opcode);
   const plugrad_kernel* kernel =
       resolve(session.device.table(), session.device.handle(), question, row.only_immediates() ? PLUGRAD_IMMEDIATE : 0);
@@ -65,38 +65,51 @@ std::string with_digits(double value, int digits) {
 
 // A row of the table; `failure` if the kernel could not be timed.
 struct PerfRow {
-  std::string op;
+  std::string op, dtype;
   Timing timing;
   double of_copy = 0;  // the share of COPY's bytes per second
   std::string failure;
 };
 
+// COPY's bytes per second, or 0 if COPY cannot be timed.
+double copied_rate(Session& session, Queue& queue) {
+  try {
+    const std::optional<Timing> timing = timing_of(session, queue, PLUGRAD_OP_COPY, PLUGRAD_F32);
+    return timing ? timing->rate() : 0;
+  } catch (const Breach&) {
+    return 0;
+  }
+}
+
 std::vector<PerfRow> rows_of(Session& session) {
   Queue queue = session.device.make_queue();
+  const double copied = copied_rate(session, queue);
+  const Settings& settings = session.settings;
+  const std::vector<uint8_t> dtypes = settings.dtypes.empty() ? std::vector<uint8_t>{PLUGRAD_F32} : settings.dtypes;
   std::vector<PerfRow> rows;
-  double copied = 0;
   for (const OpInfo& op : kOps) {
-    if (!op.is_for(PLUGRAD_F32)) continue;
-    try {
-      const std::optional<Timing> timing = timing_of(session, queue, op.opcode);
-      if (timing) rows.push_back({op.name, *timing, 0, ""});
-      if (timing && op.opcode == PLUGRAD_OP_COPY) copied = timing->rate();
-    } catch (const Breach& breach) {
-      rows.push_back({op.name, {}, 0, breach.what()});
+    if (!settings.timed.empty() && !std::ranges::count(settings.timed, op.opcode)) continue;
+    for (const uint8_t dtype : dtypes) {
+      if (!op.is_for(dtype) || (op.opcode == PLUGRAD_OP_CAST && dtype != PLUGRAD_F32)) continue;
+      try {
+        if (const std::optional<Timing> timing = timing_of(session, queue, op.opcode, dtype))
+          rows.push_back({op.name, dtype_label_of(dtype), *timing, copied > 0 ? timing->rate() / copied : 0, ""});
+      } catch (const Breach& breach) {
+        rows.push_back({op.name, dtype_label_of(dtype), {}, 0, breach.what()});
+      }
     }
   }
-  for (PerfRow& row : rows)
-    if (copied > 0 && row.failure.empty()) row.of_copy = row.timing.rate() / copied;
   return rows;
 }
 
 }  // namespace
 
 void write_perf(std::ostream& out, Session& session) {
-  out << std::left << std::setw(24) << "op" << std::right << std::setw(14) << "small, us" << std::setw(14) << "large, us"
-      << std::setw(10) << "GB/s" << std::setw(10) << "of COPY" << "  result of the large call\n";
-  for (const auto& [op, t, of_copy, failure] : rows_of(session)) {
-    out << std::left << std::setw(24) << op << std::right;
+  out << std::left << std::setw(24) << "op" << std::setw(6) << "dtype" << std::right << std::setw(14) << "small, us"
+      << std::setw(14) << "large, us" << std::setw(10) << "GB/s" << std::setw(10) << "of COPY"
+      << "  result of the large call\n";
+  for (const auto& [op, dtype, t, of_copy, failure] : rows_of(session)) {
+    out << std::left << std::setw(24) << op << std::setw(6) << dtype << std::right;
     if (!failure.empty()) out << "  " << failure << "\n";
     else
       out << std::setw(14) << with_digits(t.small_seconds * 1e6, 3) << std::setw(14) << with_digits(t.large_seconds * 1e6, 2)
@@ -108,8 +121,8 @@ void write_perf(std::ostream& out, Session& session) {
 void write_perf_json(std::ostream& out, Session& session) {
   out << "[";
   const char* comma = "";
-  for (const auto& [op, t, of_copy, failure] : rows_of(session)) {
-    out << comma << "\n  {\"op\": " << quoted(op);
+  for (const auto& [op, dtype, t, of_copy, failure] : rows_of(session)) {
+    out << comma << "\n  {\"op\": " << quoted(op) << ", \"dtype\": " << quoted(dtype);
     if (!failure.empty()) out << ", \"failure\": " << quoted(failure) << "}";
     else
       out << ", \"small_seconds\": " << t.small_seconds << ", \"large_seconds\": " << t.large_seconds

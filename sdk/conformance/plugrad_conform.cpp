@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -93,8 +94,8 @@ void check_options(const Request& request, bool has_level, bool has_budget) {
     throw po::error("--level runs all cases of the levels: leave out --only and --dtype");
   if (!request.badge.empty() && !(request.only.empty() && request.settings.dtypes.empty()))
     throw po::error("--badge needs all cases: leave out --only and --dtype");
-  if (request.perf && !(request.only.empty() && request.settings.dtypes.empty()))
-    throw po::error("--perf measures all ops in f32: leave out --only and --dtype");
+  if (request.perf && request.settings.timed.size() != request.only.size())
+    throw po::error("--perf times ops: name ops with --only, such as EXP");
   if (has_budget && request.budget < 1) throw po::error("--budget: at least 1 second expected");
   if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
   if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
@@ -104,6 +105,13 @@ void check_options(const Request& request, bool has_level, bool has_budget) {
 struct Lists {
   std::vector<std::string> options, only, dtypes;
 };
+
+// Returns the op of a case or of a bare name, or null.
+const plugrad::OpInfo* op_named(std::string_view name) {
+  if (name.starts_with("op.")) name.remove_prefix(3);
+  const auto* const op = std::ranges::find_if(plugrad::kOps, [&](const plugrad::OpInfo& each) { return name == each.name; });
+  return op == std::end(plugrad::kOps) ? nullptr : op;
+}
 
 void add_options(Request& request, Lists& lists) {
   conformance::Settings& s = request.settings;
@@ -154,6 +162,9 @@ void parse(int argc, char** argv, Request& request) {
   s.options = key_values(lists.options);
   s.dtypes = dtypes_of(listed(lists.dtypes));
   request.only = s.replay.empty() ? listed(lists.only) : std::vector<std::string>{"replay"};
+  if (request.perf)
+    for (const std::string& name : request.only)
+      if (const plugrad::OpInfo* op = op_named(name)) s.timed.push_back(op->opcode);
   check_options(request, values.count("level"), values.count("budget"));
 }
 
@@ -282,6 +293,18 @@ conformance::Plan plan_of(const Request& request, const std::vector<std::string>
   return plan;
 }
 
+// What a badge certifies: the plugin and its device, this program, the contract's revision, the seed and the date.
+std::string certificate(const conformance::Summary& summary, const Request& request) {
+  char date[16] = "";
+  const std::time_t now = std::time(nullptr);
+  std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
+  uint64_t cases = 0;
+  for (const conformance::Found& found : summary.found) cases += found.result.cases;
+  return summary.backend + " " + summary.version + " on " + summary.device + ": " + std::to_string(cases) +
+         " cases of plugrad-conform " PLUGRAD_VERSION ", contract 0 revision " + std::to_string(PLUGRAD_REVISION) +
+         ", seed " + std::to_string(request.settings.seed) + ", " + date;
+}
+
 void write(const conformance::Summary& summary, const Request& request) {
   if (!request.junit.empty()) {
     std::ofstream out(request.junit);
@@ -290,7 +313,7 @@ void write(const conformance::Summary& summary, const Request& request) {
   }
   if (!request.badge.empty()) {
     std::ofstream out(request.badge);
-    out << badge_of(grade_of(summary, summary.highest));
+    out << badge_of(grade_of(summary, summary.highest), certificate(summary, request));
     if (!out.flush()) throw std::runtime_error("--badge " + request.badge + ": cannot be written");
   }
   if (request.json) write_json(std::cout, summary);

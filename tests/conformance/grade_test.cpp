@@ -116,7 +116,8 @@ TEST(Grades, CasesThatDidNotRunCountForNothing) {
   const Grade grade = grade_of(sound(), 1);
   EXPECT_EQ(grade.level, 1);
   EXPECT_EQ(text_of(grade), "level: L1 memory\n");
-  EXPECT_NE(badge_of(grade).find("<title>plugrad: L1 memory</title>"), std::string::npos);
+  EXPECT_NE(badge_of(grade, "npu & co").find("<title>plugrad: L1 memory</title>\n<desc>npu &amp; co</desc>"),
+            std::string::npos);
 }
 
 TEST(Levels, OfAPluginThatTrains) {
@@ -129,6 +130,8 @@ TEST(Levels, OfAPluginThatTrains) {
   const std::string drawn{std::istreambuf_iterator<char>(file), {}};
   fs::remove(badge);
   EXPECT_TRUE(drawn.starts_with("<svg ") && drawn.find("L3 trains") != std::string::npos) << drawn;
+  EXPECT_NE(drawn.find(" cases of plugrad-conform 0."), std::string::npos) << drawn;
+  EXPECT_NE(drawn.find(", contract 0 revision 0, seed 1, 20"), std::string::npos) << drawn;
 }
 
 TEST(Levels, Tier0SufficesForTraining) {
@@ -173,7 +176,8 @@ TEST(Perf, TimesTheKernelsThatThePluginHas) {
   std::getline(lines, line);
   while (std::getline(lines, line)) {
     std::istringstream words(line);
-    words >> op;
+    std::string dtype;
+    words >> op >> dtype;
     words >> times[op].first >> times[op].second;
   }
   ASSERT_TRUE(times.contains("COPY") && times.contains("MATMUL")) << said.text;
@@ -184,12 +188,20 @@ TEST(Perf, TimesTheKernelsThatThePluginHas) {
   }
 }
 
+TEST(Perf, TimesTheChosenOpsInTheChosenDtypes) {
+  const Said said = run_program({PLUGRAD_CONFORM, "--perf", "--only", "COPY,op.ADD", "--dtype", "f32,i64", PLUGRAD_LACKS});
+  EXPECT_EQ(said.status, 0) << said.text;
+  for (const char* row : {"COPY                    f32 ", "COPY                    i64 ", "ADD                     f32 "})
+    EXPECT_NE(said.text.find(row), std::string::npos) << row << "\n" << said.text;
+  EXPECT_EQ(said.text.find("MATMUL"), std::string::npos) << said.text;
+}
+
 TEST(Levels, MisuseIsOneLine) {
   for (const auto& [arguments, reason] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--level", "6"}, "--level 6: a number from 0 to 5 expected"},
            {{"--level", "2", "--only", "EXP"}, "leave out --only and --dtype"},
            {{"--badge", "x.svg", "--only", "EXP"}, "--badge needs all cases"},
-           {{"--perf", "--only", "EXP"}, "--perf measures all ops"},
+           {{"--perf", "--only", "memory.alloc"}, "--perf times ops: name ops with --only, such as EXP"},
            {{"--budget", "0"}, "--budget: at least 1 second expected"}}) {
     std::vector<std::string> line = {PLUGRAD_CONFORM};
     line.insert(line.end(), arguments.begin(), arguments.end());

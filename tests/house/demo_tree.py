@@ -51,6 +51,12 @@ class DemoTree(unittest.TestCase):
         self.assertIn("configure with -DPLUGRAD_CPU_SIMD=all", " ".join(installed.stderr.split()))
         self.assertFalse(list((self.tree / "installed").rglob("*.so")))
 
+    def test_5_the_sdk_can_be_installed(self):
+        installed = run(self.tree, "cmake", "--install", "build", "--component", "sdk", "--prefix", "sdk-installed")
+        self.assertEqual(installed.returncode, 0, installed.stdout + installed.stderr)
+        names = {path.name for path in (self.tree / "sdk-installed").rglob("*")}
+        self.assertLessEqual({"libplugrad-loops.a", "abi.h", "queue.hpp", "plugrad-config.cmake"}, names)
+
 
 if __name__ == "__main__":
     unittest.main()

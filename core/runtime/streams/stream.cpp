@@ -298,6 +298,7 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
   if (!status) status = call(context, number);
   if (status) [[unlikely]]
     return refused(s, what, status);
+  s.names[number % StreamState::kNamed] = what;
   s.next.store(number, std::memory_order_release);
   for (Storage* x : uses.outputs) note_written(s, *x, number);
   if (foreign) [[unlikely]] {
@@ -329,6 +330,8 @@ plugrad_status submit_list(StreamState& s, const char* what, const ListUses& use
   s.given = first + uses.count - 1;
   if (!status) status = call(context, first);
   if (status) return refused(s, what, status);
+  for (uint64_t i = 0; i < std::min<uint64_t>(uses.count, StreamState::kNamed); ++i)
+    s.names[(s.given - i) % StreamState::kNamed] = what;
   s.next.store(s.given, std::memory_order_release);
   for (const ListUses::Written& each : uses.outputs) note_written(s, *each.storage, first + each.last);
   if (foreign) {

@@ -63,9 +63,11 @@ struct StreamState {
   uint32_t id = 0;
   uint32_t role = PLUGRAD_COMPUTE_STREAM;
   Gate gate;
-  std::atomic<uint64_t> next{0};      // number of the last submitted op; written under the gate
-  std::atomic<uint64_t> given{0};     // the last number of a list given to the plugin, perhaps not yet submitted
-  std::atomic<uint64_t> done{0};      // the last op known to be no longer in flight
+  std::atomic<uint64_t> next{0};   // number of the last submitted op; written under the gate
+  std::atomic<uint64_t> given{0};  // the last number of a list given to the plugin, perhaps not yet submitted
+  std::atomic<uint64_t> done{0};   // the last op known to be no longer in flight
+  static constexpr uint64_t kNamed = 512;
+  const char* names[kNamed] = {};     // of the latest ops, by number % kNamed, for late failures; under the gate
   uint64_t waited[kMaxStreams] = {};  // under the gate: per other stream, the number the next op here waits for
   std::atomic<uint32_t> clearing{0};  // threads recording a failure: the plugin cleared it, the ledger lacks it yet
   uint64_t clean = 0;                 // under the ledger: ops up to here succeeded, and so did all their sources

@@ -128,7 +128,8 @@ template <class T> struct Compute<T, false, true> {
 };
 }  // namespace detail
 
-// The type in which one element is computed: T itself, except for storage-only types such as BFloat16. Other types have none.
+// The type in which one element is computed: T itself, except for storage-only types such as BFloat16. Only types of
+// elements have it.
 template <class T> using ComputeType = typename detail::Compute<T, std::is_arithmetic_v<T>, element_dtype<T> != 0>::type;
 template <class T> PLUGRAD_FUNCTION constexpr ComputeType<T> widened(T x) { return static_cast<ComputeType<T>>(x); }
 
