@@ -133,6 +133,7 @@ class Drawing {
     generator_.attr("_begin")();
   }
   ~Drawing() {
+    const nb::error_scope kept;  // the call may have failed
     try {
       generator_.attr("_end")();
     } catch (nb::python_error& error) {
@@ -210,6 +211,11 @@ PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
   return PyObject_CallFunctionObjArgs(method, self, object, nullptr);
 }
 
+PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "[function] functions of plugrad cannot be made");
+  return nullptr;
+}
+
 PyTypeObject* new_type(const char* name, bool is_method) {
   static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Function, vectorcall), READONLY, nullptr},
                                   {"__weaklistoffset__", T_PYSSIZET, offsetof(Function, weak_references), READONLY, nullptr},
@@ -220,6 +226,7 @@ PyTypeObject* new_type(const char* name, bool is_method) {
                          {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                          {Py_tp_getattro, reinterpret_cast<void*>(attribute)},
                          {Py_tp_repr, reinterpret_cast<void*>(shown)},
+                         {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
                          {is_method ? Py_tp_descr_get : 0, reinterpret_cast<void*>(bind)},
                          {0, nullptr}};
@@ -250,6 +257,10 @@ void bind_refusal(nb::handle type) {
 }
 
 // --- Functions in place of nanobind's.
+
+// Functions behind the dispatch of derived classes.
+constexpr std::array<std::string_view, 5> kNeverDispatched = {"as_subclass", "_make_subclass", "_is_ready", "_undispatched",
+                                                              "_dispatch_by"};
 
 class Functions {
  public:
@@ -291,7 +302,7 @@ class Functions {
     function.run = caller_of(function.inner);
     function.name = shown_name.inc_ref().ptr();
     function.draws = std::ranges::any_of(drawing_functions(), [&](const char* each) { return name == each; });
-    function.dispatches = !name.starts_with("__") && name != "_undispatched" && name != "as_subclass";
+    function.dispatches = !name.starts_with("__") && !std::ranges::count(kNeverDispatched, name);
     function.further_names = further_names(name, function.draws).release().ptr();
     return made;
   }

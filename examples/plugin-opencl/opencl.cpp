@@ -89,8 +89,16 @@ struct Driver {
     const char* lines = text.c_str();
     program = clCreateProgramWithSource(context, 1, &lines, nullptr, &status);
     check(status, "clCreateProgramWithSource");
-    check(clBuildProgram(program, 1, &device, "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt", nullptr, nullptr),
-          "clBuildProgram");
+    const bool rounds = floats() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+    const char* const options = rounds ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
+    check(clBuildProgram(program, 1, &device, options, nullptr, nullptr), "clBuildProgram");
+  }
+
+  // What the device's f32 can do.
+  cl_device_fp_config floats() const {
+    cl_device_fp_config config = 0;
+    check(clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, nullptr), "clGetDeviceInfo");
+    return config;
   }
 };
 
@@ -207,7 +215,9 @@ class OpenCl final : public plugrad::QueuedBackend {
   plugrad_device_info info() const override {
     char name[64] = {};
     clGetDeviceInfo(driver_.device, CL_DEVICE_NAME, sizeof name - 1, name, nullptr);
-    return queued_info(name, 128);
+    plugrad_device_info known = queued_info(name, 128);
+    if (!(driver_.floats() & CL_FP_DENORM)) known.capabilities |= PLUGRAD_FLUSHES_DENORMALS;
+    return known;
   }
   plugrad::Rows kernels() const override { return rows_; }
 

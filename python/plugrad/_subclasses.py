@@ -48,13 +48,13 @@ def _dispatch(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         result = kind.__torch_function__(func, tuple(kinds), args, kwargs)
         if result is not NotImplemented:
             return result
-    if func in _COMPARED or not kinds:
+    if func in _OWN_OPERATORS:  # Python then asks the other operand
         return NotImplemented
     names = ", ".join(kind.__name__ for kind in kinds)
     raise TypeError(f"[{func.__name__}] __torch_function__ returned NotImplemented for each of these classes: {names}")
 
 
-_COMPARED = [getattr(Tensor, name) for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")]
+_OWN_OPERATORS = {getattr(Tensor, name) for name in _OPERATORS}
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -81,12 +81,13 @@ def _shown(self: Tensor) -> str:
 
 def _made(kind: type[Tensor], plain: Tensor, state: dict[str, Any]) -> Any:
     made: Any = plain.as_subclass(kind)
-    made.__dict__.update(state)
+    if state:
+        made.__dict__.update(state)
     return made
 
 
 def _reduced(self: Any) -> tuple[Any, ...]:
-    return _made, (type(self), self.as_subclass(Tensor), self.__dict__)
+    return _made, (type(self), self.as_subclass(Tensor), getattr(self, "__dict__", {}))
 
 
 def _copied(self: Any, memo: dict[Any, Any]) -> Any:
@@ -94,7 +95,8 @@ def _copied(self: Any, memo: dict[Any, Any]) -> Any:
     plain: Any = Tensor.__deepcopy__(self, memo)
     made = _made(type(self), plain, {})
     memo[id(self)] = made
-    made.__dict__.update(deepcopy(self.__dict__, memo))
+    if state := getattr(self, "__dict__", {}):
+        made.__dict__.update(deepcopy(state, memo))
     return made
 
 

@@ -42,3 +42,21 @@ def test_functions_have_signatures_and_pickle():
 def test_messages_of_calls_by_other_names_of_constructors_and_of_setters(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_an_error_beside_a_generator_is_the_functions_own_and_the_generator_stays():
+    generator = plugrad.Generator().manual_seed(3)
+    plugrad.manual_seed(7)
+    expected = plugrad.rand(4).tolist()
+    plugrad.manual_seed(7)
+    for wrong in (lambda: plugrad.randint(5, 0, (2,), generator=generator),
+                  lambda: plugrad.rand(2, nope=1, generator=generator)):
+        with pytest.raises((ValueError, TypeError)):
+            wrong()
+    assert plugrad.rand(4).tolist() == expected
+
+
+def test_functions_cannot_be_made():
+    for kind in (type(plugrad.sum), type(plugrad.Tensor.sum)):
+        with pytest.raises(TypeError, match="functions of plugrad cannot be made"):
+            kind()

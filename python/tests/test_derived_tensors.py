@@ -131,3 +131,50 @@ def test_wrong_classes_are_refused():
         plugrad.ones(1).as_subclass(int)
     with pytest.raises(TypeError, match=r"^\[Meters\] 'data' is missing: call Meters\(data, "):
         Meters()
+
+
+class Selective(Tensor):
+    """A class that takes part in the calls that it knows, as programs for PyTorch do."""
+
+    def __new__(cls, data):
+        return super().__new__(cls, data)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        known = func in (plugrad.relu, Tensor.__neg__)
+        return super().__torch_function__(func, types, args, kwargs) if known else NotImplemented
+
+
+class Slots(Tensor):
+    """A class without attributes."""
+
+    __slots__ = ()
+
+
+class Foreign:
+    """A class of another library."""
+
+    def __radd__(self, other):
+        return "added"
+
+    def __rmatmul__(self, other):
+        return "multiplied"
+
+
+def test_a_class_is_not_asked_while_its_tensor_is_made():
+    x = Selective([1.0, -2.0])
+    assert x.tolist is not None and plugrad.relu(x).as_subclass(Tensor).tolist() == [1, 0]
+    with pytest.raises(TypeError, match=r"^\[exp\] __torch_function__ returned NotImplemented"):
+        plugrad.exp(x)
+
+
+def test_operators_leave_other_classes_to_their_own_operators():
+    x = meters(1.0, 2.0)
+    assert (x + Foreign(), x @ Foreign()) == ("added", "multiplied")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + "text"
+
+
+def test_classes_without_attributes_are_copied():
+    x = plugrad.ones(2).as_subclass(Slots)
+    assert type(copy.deepcopy(x)) is type(pickle.loads(pickle.dumps(x))) is Slots

@@ -21,7 +21,8 @@ namespace {
 // Whether the plugin says that its driver installs signal handlers.
 bool brings_handlers(const plugrad_backend& table) {
   const void* const found = table.get_extension ? table.get_extension(PLUGRAD_DRIVER) : nullptr;
-  return found && static_cast<const plugrad_driver*>(found)->brings & PLUGRAD_DRIVER_SIGNALS;
+  const auto* const driver = static_cast<const plugrad_driver*>(found);
+  return driver && driver->struct_size >= sizeof *driver && driver->brings & PLUGRAD_DRIVER_SIGNALS;
 }
 }  // namespace
 

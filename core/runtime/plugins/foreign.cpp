@@ -44,9 +44,13 @@ const void* extension_of(const plugrad_backend& table, const char* name) {
   return contained_value(table.name, "get_extension", [&] { return table.get_extension(name); });
 }
 
-bool brings_signal_handlers(const plugrad_backend& table) {
-  const auto* const driver = static_cast<const plugrad_driver*>(extension_of(table, PLUGRAD_DRIVER));
-  return driver && driver->struct_size >= sizeof *driver && driver->brings & PLUGRAD_DRIVER_SIGNALS;
+bool brings_signal_handlers(const plugrad_backend& table) noexcept {
+  try {
+    const auto* const driver = static_cast<const plugrad_driver*>(extension_of(table, PLUGRAD_DRIVER));
+    return driver && driver->struct_size >= sizeof *driver && driver->brings & PLUGRAD_DRIVER_SIGNALS;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace plugrad

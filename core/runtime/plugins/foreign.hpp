@@ -53,7 +53,7 @@ template <class Call> auto contained_value(const std::string& device, const char
 
 // Returns the plugin's extension with this name, or null. Throws Error (internal) if the plugin throws.
 const void* extension_of(const plugrad_backend& table, const char* name);
-// Whether the plugin says that its driver installs signal handlers.
-bool brings_signal_handlers(const plugrad_backend& table);
+// Whether the plugin says that its driver installs signal handlers. False if its get_extension throws.
+bool brings_signal_handlers(const plugrad_backend& table) noexcept;
 
 }  // namespace plugrad

@@ -19,13 +19,18 @@ template <class Queue> Queue& queue_of(void (*)(const Call&, Queue&), DeviceQueu
   return static_cast<Queue&>(queue);
 }
 
+template <class Queue> constexpr bool is_on_host(void (*)(const Call&, Queue&)) {
+  return std::is_same_v<Queue, DeviceQueue>;
+}
+
 // Submits the call to its stream, which runs Function(const Call&, Queue&) on a copy of the op.
 template <auto Function>
 plugrad_status submit(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept {
   try {
-    QueuedStream::of(*reinterpret_cast<Stream*>(stream)).run(kernel, *op, [](const Call& call, DeviceQueue& queue) {
-      Function(call, queue_of(Function, queue));
-    });
+    QueuedStream::of(*reinterpret_cast<Stream*>(stream))
+        .run(
+            kernel, *op, [](const Call& call, DeviceQueue& queue) { Function(call, queue_of(Function, queue)); },
+            is_on_host(Function));
     return PLUGRAD_OK;
   } catch (...) {
     return report_exception(kernel);
@@ -91,8 +96,9 @@ class QueuedBackend : public Backend {
   }
   plugrad_status completed(Stream& stream, uint64_t& number) noexcept override {
     const queued::QueuedStream& own = queued::QueuedStream::of(stream);
+    number = own.done();  // before the state: a failed number is done only once its failure is known
     const plugrad_status state = own.state();
-    number = state == PLUGRAD_DEVICE_LOST ? own.accepted() : own.done();
+    if (state == PLUGRAD_DEVICE_LOST) number = own.accepted();
     return state;
   }
   void wait(Stream& stream, Stream& other, uint64_t& number) override {

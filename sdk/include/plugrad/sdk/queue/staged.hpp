@@ -16,11 +16,11 @@ class StagedOp {
     const plugrad_op& op = call.op();
     for (int i = 0; i < op.outputs + op.inputs; ++i)
       if (!is_immediate(*op.views[i])) add(*op.views[i], i < op.outputs, i >= op.outputs || keeps_bytes(i));
-    for (Part& part : parts_) {
-      part.bytes.resize(part.end - part.begin + kAlignment);
-      if (part.is_read) queue_.read(part.at(part.begin), part.buffer, part.begin, part.end - part.begin);
-    }
-    queue_.finish();
+    for (Part& part : parts_) part.bytes.resize(part.end - part.begin + kAlignment);
+    finished([&] {
+      for (Part& part : parts_)
+        if (part.is_read) queue_.read(part.at(part.begin), part.buffer, part.begin, part.end - part.begin);
+    });
   }
 
   void run(const KernelRow& loop) {
@@ -41,9 +41,10 @@ class StagedOp {
     if (const plugrad_status status = loop.run(call_.kernel(), nullptr, &op))
       throw BackendError(status,
                          status == PLUGRAD_INDEX_ERROR ? "an index is out of range" : "a loop in host memory failed");
-    for (Part& part : parts_)
-      if (part.is_written) queue_.write(part.buffer, part.begin, part.at(part.begin), part.end - part.begin);
-    queue_.finish();
+    finished([&] {
+      for (Part& part : parts_)
+        if (part.is_written) queue_.write(part.buffer, part.begin, part.at(part.begin), part.end - part.begin);
+    });
   }
 
  private:
@@ -66,6 +67,20 @@ class StagedOp {
   bool keeps_bytes(int output) const {
     const OpInfo* const info = op_info(call_.op().opcode);
     return call_.out(output).layout || call_.accumulates() || !info || info->is_in_out(output);
+  }
+
+  // Enqueues copies and waits for them. If a copy is refused, it waits for the copies before it: they use the parts' bytes.
+  template <class Copies> void finished(Copies copies) {
+    try {
+      copies();
+    } catch (...) {
+      try {
+        queue_.finish();
+      } catch (...) {  // the first failure counts
+      }
+      throw;
+    }
+    queue_.finish();
   }
 
   // Operands that overlap share a part.

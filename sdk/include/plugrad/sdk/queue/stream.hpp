@@ -20,7 +20,9 @@ struct Job {
   using Run = void (*)(const Call&, DeviceQueue&);
   enum Kind : uint8_t { kOp, kWrite, kRead, kCopy, kWait };
   Kind kind = kOp;
-  uint64_t number = 0;  // 0: a part of the next job with a number
+  uint64_t number = 0;      // 0: a part of a job with a number, or a wait
+  uint64_t owner = 0;       // the number of the call that the job is a part of
+  bool is_on_host = false;  // a loop in host memory: all earlier work is done before it begins
   // kOp
   Run run = nullptr;
   const plugrad_kernel* kernel = nullptr;
@@ -39,11 +41,12 @@ struct Job {
 // A stream: a ring of jobs between the submitting thread and the stream's own thread.
 class QueuedStream final : public Stream {
  public:
+  static constexpr const char* kLost = "the device is lost";
   static constexpr uint64_t kSlots = 512, kStaged = 64 << 20, kChunk = 4 << 20;
 
   explicit QueuedStream(std::unique_ptr<DeviceQueue> queue) : queue_(std::move(queue)), slots_(new Job[kSlots]) {
-    all().add(this);
     start_thread([this] { work(); });
+    all().add(this);
   }
 
   static QueuedStream& of(Stream& stream) { return static_cast<QueuedStream&>(stream); }
@@ -61,8 +64,10 @@ class QueuedStream final : public Stream {
                                               std::to_string(accepted_ + 1));
     return slot();
   }
-  void submit(uint64_t number) {
+  // owner: the number of the call, also for jobs without a number.
+  void submit(uint64_t number, uint64_t owner) {
     slots_[tail_ % kSlots].number = number;
+    slots_[tail_ % kSlots].owner = owner;
     if (number) accepted_ = number;
     {
       const std::lock_guard lock(mutex_);
@@ -71,13 +76,14 @@ class QueuedStream final : public Stream {
     changed_.notify_all();
   }
 
-  void run(const plugrad_kernel* kernel, const plugrad_op& op, Job::Run function) {
+  void run(const plugrad_kernel* kernel, const plugrad_op& op, Job::Run function, bool is_on_host) {
     const auto* const attributes = static_cast<const uint32_t*>(op.attributes);
     if (op.outputs + op.inputs > PLUGRAD_MAX_OPERANDS || (attributes && *attributes > sizeof Job::attributes))
       throw BackendError(PLUGRAD_UNSUPPORTED, "an op with more operands or attributes than a job holds");
     Job& job = next(op.number);
     job.kind = Job::kOp;
     job.run = function;
+    job.is_on_host = is_on_host;
     job.kernel = kernel;
     job.op = op;
     job.op.views = job.pointers;
@@ -87,7 +93,7 @@ class QueuedStream final : public Stream {
     }
     if (attributes) std::memcpy(job.attributes, attributes, *attributes);
     job.op.attributes = attributes ? job.attributes : nullptr;
-    submit(op.number);
+    submit(op.number, op.number);
   }
 
   // Copies the bytes into staging memory first, in chunks, so that the caller may reuse them.
@@ -96,14 +102,17 @@ class QueuedStream final : public Stream {
     const char* const from = reinterpret_cast<const char*>(copy.from.buffer) + copy.from.offset;
     for (uint64_t at = 0; at < copy.bytes; at += kChunk) {
       const uint64_t bytes = std::min(copy.bytes - at, kChunk);
-      if (staged_ + bytes > kStaged) wait_until_idle();
+      if (staged_ + bytes > kStaged) {
+        wait_until_idle();
+        staged_ = 0;
+      }
       staged_ += bytes;
       Job& job = slot();
       job.kind = Job::kWrite;
       job.staged.assign(from + at, from + at + bytes);
       job.to = copy.to.buffer;
       job.to_offset = copy.to.offset + at;
-      submit(at + bytes == copy.bytes ? copy.number : 0);
+      submit(at + bytes == copy.bytes ? copy.number : 0, copy.number);
     }
   }
 
@@ -116,11 +125,12 @@ class QueuedStream final : public Stream {
     job.from = copy.from.buffer;
     job.from_offset = copy.from.offset;
     job.bytes = copy.bytes;
-    submit(0);
+    submit(0, copy.number);
     wait_until_idle();
     demand_sound();
-    accepted_ = copy.number;
     done_ = copy.number;
+    accepted_ = copy.number;
+    number_done();
   }
 
   // Between two places on the device, or from or to pinned memory of the host.
@@ -133,7 +143,7 @@ class QueuedStream final : public Stream {
     job.from = copy.from.buffer;
     job.from_offset = copy.from.offset;
     job.bytes = copy.bytes;
-    submit(copy.number);
+    submit(copy.number, copy.number);
   }
 
   void follow(QueuedStream& other, uint64_t number) {
@@ -145,16 +155,16 @@ class QueuedStream final : public Stream {
     job.kind = Job::kWait;
     job.other = &other;
     job.bytes = number;
-    submit(0);
+    submit(0, 0);
   }
 
   void sync(plugrad_failure& failure) {
     wait_until_idle();
-    if (lost_) throw BackendError(PLUGRAD_DEVICE_LOST, message_);
+    if (lost_) throw BackendError(PLUGRAD_DEVICE_LOST, kLost);
     if (!failed_) return;
     failure.status = failure_.status;
-    failure.first = failure_.first;
-    failure.last = failure_.last;
+    failure.last = std::min<uint64_t>(failure_.last, accepted_);  // a copy to the host that failed took no number
+    failure.first = std::min(failure_.first, failure.last);
     failed_ = false;
     throw BackendError(PLUGRAD_DEVICE_ERROR, message_);
   }
@@ -192,10 +202,9 @@ class QueuedStream final : public Stream {
   void wait_until_idle(std::chrono::seconds most = std::chrono::hours(24 * 365)) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, most, [this] { return head_ == tail_; });
-    staged_ = 0;
   }
   void demand_sound() const {
-    if (lost_) throw BackendError(PLUGRAD_DEVICE_LOST, message_);
+    if (lost_) throw BackendError(PLUGRAD_DEVICE_LOST, kLost);
     if (failed_) throw BackendError(PLUGRAD_DEVICE_ERROR, "earlier work on this stream failed: call sync");
   }
 
@@ -213,24 +222,22 @@ class QueuedStream final : public Stream {
     }
   }
 
-  // Hands jobs to the driver and waits for them. A wait for another stream and a full batch end it.
+  // Hands jobs to the driver and waits for them. A wait for another stream, a loop in host memory and a full batch end it.
   void run_batch(uint64_t begin, uint64_t end) {
     constexpr uint64_t kMost = 64;
     uint64_t at = begin;
     first_ = 0;
     for (; at < end && at < begin + kMost; ++at) {
       Job& job = slots_[at % kSlots];
-      if (job.kind == Job::kWait) {
+      if (job.kind == Job::kWait || (job.kind == Job::kOp && job.is_on_host)) {
         retire(begin, at);
         begin = at;
         first_ = 0;
-        wait_for(*job.other, job.bytes);
-      } else if (state() == PLUGRAD_OK) {
-        const uint64_t number = job.number ? job.number : seen_ + 1;
-        if (!first_) first_ = number;
-        attempt(number, number, [&] { issue(job); });
-        seen_ = std::max(seen_, job.number);
       }
+      if (job.kind == Job::kWait) wait_for(*job.other, job.bytes);
+      if (job.kind == Job::kWait || state() != PLUGRAD_OK) continue;
+      if (!first_) first_ = job.owner;
+      attempt(job.owner, [&] { issue(job); });
     }
     retire(begin, at);
   }
@@ -251,13 +258,18 @@ class QueuedStream final : public Stream {
 
   // Waits for the jobs begin .. end - 1, and makes their numbers done.
   void retire(uint64_t begin, uint64_t end) {
-    uint64_t last = 0;
-    for (uint64_t i = begin; i < end; ++i) last = std::max(last, slots_[i % kSlots].number);
-    if (begin != end)
-      attempt(first_, last, [&] {
-        queue_->finish();
+    if (begin == end) return;
+    uint64_t last = 0, owner = 0;
+    for (uint64_t i = begin; i < end; ++i) {
+      last = std::max(last, slots_[i % kSlots].number);
+      owner = std::max(owner, slots_[i % kSlots].owner);
+    }
+    if (!lost_) {
+      attempt(owner, [&] { queue_->finish(); });
+      attempt(owner, [&] {  // also after a failure: the flag belongs to this batch
         if (queue_->take_index_error()) throw BackendError(PLUGRAD_INDEX_ERROR, "an index is out of range");
       });
+    }
     if (last) done_ = last;
     for (uint64_t i = begin; i < end; ++i) slots_[i % kSlots].staged = {};
     {
@@ -265,25 +277,29 @@ class QueuedStream final : public Stream {
       head_ = end;
     }
     changed_.notify_all();
-    if (begin != end) number_done();
+    number_done();
   }
 
-  template <class Body> void attempt(uint64_t first, uint64_t last, Body body) {
+  // Calls the driver for jobs up to this number. The driver may report a failure of any job of the batch.
+  template <class Body> void attempt(uint64_t last, Body body) {
     try {
       body();
     } catch (const BackendError& error) {
-      fail(error.status(), first, last, error.what());
+      fail(error.status(), last, error.what());
     } catch (const std::exception& error) {
-      fail(PLUGRAD_DEVICE_ERROR, first, last, error.what());
+      fail(PLUGRAD_DEVICE_ERROR, last, error.what());
+    } catch (...) {
+      fail(PLUGRAD_DEVICE_ERROR, last, "an exception that is not a std::exception");
     }
   }
-  void fail(plugrad_status status, uint64_t first, uint64_t last, const char* message) {
+  void fail(plugrad_status status, uint64_t last, const char* message) {
+    if (status == PLUGRAD_DEVICE_LOST) lost_ = true;
     if (failed_ || lost_) return;
     message_ = message;
     failure_.status = status == PLUGRAD_INDEX_ERROR ? status : PLUGRAD_DEVICE_ERROR;
-    failure_.first = std::min<uint64_t>(first, accepted_);
-    failure_.last = std::clamp<uint64_t>(last, failure_.first, accepted_);
-    (status == PLUGRAD_DEVICE_LOST ? lost_ : failed_) = true;
+    failure_.first = first_ ? first_ : done_ + 1;
+    failure_.last = std::max(failure_.first, last);
+    failed_ = true;
   }
 
   // Other streams wait for numbers of this stream.
@@ -302,14 +318,13 @@ class QueuedStream final : public Stream {
   const std::unique_ptr<Job[]> slots_;
   std::atomic<uint64_t> accepted_{0}, done_{0};
   std::atomic<bool> failed_{false}, lost_{false};
-  plugrad_failure failure_{};  // with message_: written before failed_ or lost_
+  plugrad_failure failure_{};  // with message_: written before failed_
   std::string message_;
   std::mutex mutex_, done_mutex_;
   std::condition_variable changed_, done_changed_;
   uint64_t head_ = 0, tail_ = 0;  // jobs before head_ have ended
   uint64_t staged_ = 0;           // bytes staged since the stream was idle
   uint64_t first_ = 0;            // the first number of the current batch
-  uint64_t seen_ = 0;             // the last number handed to the driver
 };
 
 }  // namespace queued
