@@ -21,4 +21,4 @@ fi
 # The sources of a unity build are not in its compile_commands.json, so the flags are given here.
 printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -n 1 sh -c '"$0" --quiet "$1" -- -x c++ -std=c++20 -I. -Icore/include \
   -Isdk/include -Iplugins/sim/include -Ibackends/reference/include -Ibackends/cpu/include -Ibackends/vulkan/include \
-  -DBOOST_DLL_USE_STD_FS 2>/dev/null || { echo "tidy.sh: $1"; exit 1; }' "$tool"
+  -DBOOST_DLL_USE_STD_FS -DPLUGRAD_VERSION=\"0\" 2>/dev/null || { echo "tidy.sh: $1"; exit 1; }' "$tool"

@@ -192,7 +192,8 @@ std::vector<Problem> batch_norm_backward_problems(const Question& question, Rand
   std::vector<Problem> list = backward_problems(question, random, kBatches);
   for (Problem& problem : list) {
     const std::vector<Line> lines = channels_of(problem.inputs[1].shape());
-    Array mean(question.out(), {static_cast<int64_t>(lines.size())}), variance = mean;
+    const Shape channels{static_cast<int64_t>(lines.size())};
+    Array mean(question.out(), channels), variance(question.out(), channels);
     for (size_t c = 0; c < lines.size(); ++c) {
       const Normalised by = normalised(problem.inputs[1], lines[c], true, 0);
       mean.set(static_cast<int64_t>(c), by.mean);

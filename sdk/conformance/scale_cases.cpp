@@ -40,7 +40,7 @@ Array repeated(const Array& array, int64_t batches, int64_t times) {
 
 // The problem's batches, again and again.
 Problem with_many_batches(const Problem& problem) {
-  const int64_t batches = batches_of(problem), times = kBatches / batches + 1;
+  const int64_t batches = std::max<int64_t>(batches_of(problem), 1), times = kBatches / batches + 1;
   Problem many;
   for (const Array& array : problem.outputs) many.outputs.push_back(repeated(array, batches, times));
   for (const Array& array : problem.inputs) many.inputs.push_back(repeated(array, batches, times));
@@ -65,7 +65,7 @@ std::vector<Problem> batched_problems(const Question& question, Random& random) 
   });
   const auto again = std::ranges::unique(all, {}, rank);
   all.erase(again.begin(), again.end());
-  std::erase_if(all, [](const Problem& problem) { return elements_of(problem) / batches_of(problem) > 40; });
+  std::erase_if(all, [](const Problem& problem) { return elements_of(problem) > 40 * batches_of(problem); });
   return all;
 }
 
