@@ -1,5 +1,6 @@
 // plugrad-probe: loads a plugin in a process of its own, before the core loads it. It tells the core through a pipe how far
 // it came. Every effect of the plugin on this process is a finding. The program finds faults; it is not a sandbox.
+#include <plugrad/sdk/driver.h>
 #include <core/runtime/plugins/handshake.hpp>
 #include <core/runtime/plugins/probe_record.hpp>
 
@@ -50,6 +51,14 @@ void log(const plugrad_host*, uint32_t, const char*) {}
 const void* extension(const plugrad_host*, const char*) { return nullptr; }
 const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log, extension};
 
+// Asks for the extension that the core asks for when it loads the file, and reads it.
+void ask_for_driver(const plugrad_backend& table) {
+  if (!table.get_extension) return;
+  const auto* const driver = static_cast<const plugrad_driver*>(table.get_extension(PLUGRAD_DRIVER));
+  if (driver && driver->struct_size >= sizeof *driver)
+    static_cast<void>(*static_cast<const volatile uint32_t*>(&driver->brings));
+}
+
 // Leaves the device open, as the core does.
 void open_device(const plugrad_backend& table, char** words) {
   std::vector<plugrad_option> items;
@@ -73,6 +82,7 @@ void probe(const char* path, Depth depth, char** device) {
   tell(Step::entry);
   plugrad_backend table;
   if (const std::string why = negotiate(entry(&kHost), table); !why.empty()) refuse(Step::entry, why);
+  ask_for_driver(table);
   if (std::strlen(table.version) > 1'000'000) refuse(Step::entry, "its version is longer than a million characters");
   if (depth == Depth::load) return;
   tell(Step::count);
