@@ -62,7 +62,7 @@ Tensor mean_loss(const Tensor& outputs, const Tensor& targets, Objective objecti
   return mean(relu(1 - squeeze(outputs, {1}) * targets));
 }
 
-Trainer::Trainer(TrainingConfig config, const Data& data, Device device)
+Trainer::Trainer(const TrainingConfig& config, const Data& data, Device device)
     : config_(checked(config)), device_(device), normalisation_(normalisation_of(data.train)), outputs_(data.outputs),
       objective_(data.objective),
       train_(std::make_shared<const TensorDataset>(on_device(data.train, normalisation_, data.objective, device))),

@@ -42,7 +42,7 @@ class Trainer {
  public:
   // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes that cannot
   // form a network, and for epochs or batches above 10^9.
-  Trainer(TrainingConfig config, const Data& data, Device device);
+  Trainer(const TrainingConfig& config, const Data& data, Device device);
 
   // Makes up to count steps and returns their losses. Ends early at the end of an epoch, and when stop() returns true after
   // a step. Waits for the device only now and then.
