@@ -19,18 +19,13 @@ template <class Queue> Queue& queue_of(void (*)(const Call&, Queue&), DeviceQueu
   return static_cast<Queue&>(queue);
 }
 
-template <class Queue> constexpr bool is_on_host(void (*)(const Call&, Queue&)) {
-  return std::is_same_v<Queue, DeviceQueue>;
-}
-
-// Submits the call to its stream, which runs Function(const Call&, Queue&) on a copy of the op.
-template <auto Function>
+// Submits the call to its stream, which runs Function(const Call&, Queue&) on a copy of the op. kOnHost: all earlier work is
+// done before the function begins.
+template <auto Function, bool kOnHost = false>
 plugrad_status submit(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept {
   try {
     QueuedStream::of(*reinterpret_cast<Stream*>(stream))
-        .run(
-            kernel, *op, [](const Call& call, DeviceQueue& queue) { Function(call, queue_of(Function, queue)); },
-            is_on_host(Function));
+        .run(kernel, *op, [](const Call& call, DeviceQueue& queue) { Function(call, queue_of(Function, queue)); }, kOnHost);
     return PLUGRAD_OK;
   } catch (...) {
     return report_exception(kernel);
@@ -59,7 +54,7 @@ inline std::vector<KernelRow> staged_loops_after(Rows own) {
   std::vector<KernelRow> all(own.begin(), own.end());
   for (const KernelRow& loop : loops::rows()) {
     KernelRow row = loop;
-    row.run = queued::submit<queued::run_staged>;
+    row.run = queued::submit<queued::run_staged, true>;
     row.workspace = nullptr;
     row.own = &loop;
     all.push_back(row);
