@@ -326,9 +326,7 @@ void wrap_functions(nb::handle module) {
   functions.wrap(module);
   for (const nb::handle member : members) {
     if (!PyType_Check(member.ptr()) || !nb::type_check(member)) continue;
-    if (type_name_of(member.attr("__init__")) == "nb_method" && nb::hasattr(member.attr("__dict__"), "get") &&
-        !member.attr("__dict__").attr("get")("__init__").is_none())
-      bind_refusal(member);
+    if (type_name_of(member.attr("__dict__").attr("get")("__init__")) == "nb_method") bind_refusal(member);
     functions.wrap(member);
   }
 }

@@ -248,7 +248,7 @@ def one_by_one(function):
     """Returns the overload that takes tensors one by one. All further parameters are passed by name."""
     if not function.row.get("one_by_one"):
         return ""
-    _, rest = function.overloads[0][1][0], function.overloads[0][1][1:]
+    rest = function.overloads[0][1][1:]
     texts = ", nb::kw_only()" * bool(rest) + arguments(function, rest)
     return f'  m.def("{function.name}", spread({cast(function, function.overloads[0])}), nb::arg("tensors"){texts});\n'
 
@@ -281,11 +281,10 @@ def accepted(function):
     found = {}
     for kind, name, _ in (each for _, parameters in function.overloads for each in parameters):
         ours = function.python_name(name)
-        is_operand = kind in ("const Tensor&", "Number")
-        general = TABLE["accepts_first"].get(name) if name in first and is_operand else None
-        general = general or (TABLE["accepts"].get(ours) if is_operand or name != "b" else None)
-        for theirs in own.get(name, general) or []:
-            found[theirs] = ours
+        general = TABLE["accepts"].get(ours, [])
+        if kind in ("const Tensor&", "Number"):
+            general = TABLE["accepts_first" if name in first else "accepts_operand"].get(name, general)
+        found |= dict.fromkeys(own.get(name, general), ours)
     taken = {function.python_name(name) for name in function.parameters()}
     found = {theirs: ours for theirs, ours in found.items() if theirs not in taken}
     return found | ({"axis": "axis"} if function.row.get("own_axis") else {})

@@ -21,7 +21,7 @@ import generate
 
 BARE = {"tuple": "tuple[Any, ...]", "dict": "dict[str, Any]", "Callable": "Callable[..., Any]", "list": "list[Any]"}
 NUMPY_NAMES = {ours: generate.TABLE["accepts"][ours][0] for ours in ("dim", "keepdim")}
-TORCH_NAMES = {"shape": "size", "dims": "dim"}
+TORCH_NAMES = {ours: generate.TABLE["accepts"][ours][-1] for ours in ("shape", "dims")}
 HEAD = "import builtins\n"
 
 

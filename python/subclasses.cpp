@@ -50,7 +50,9 @@ void bind_subclasses(nb::module_& m, nb::class_<Tensor>& tensor) {
              "Tensor.");
   tensor.def_static("_make_subclass", made_as, nb::arg("cls"), nb::arg("data"), nb::arg("require_grad") = false,
                     "Returns a tensor of a derived class that shares data's memory but not its graph.");
-  m.def("_dispatch_by", [](nb::object call) { dispatcher = call.release().ptr(); });
+  m.def("_dispatch_by", [](nb::object call) {
+    if (!dispatcher) dispatcher = call.release().ptr();
+  });
   m.def("_undispatched", call_undispatched);
   m.def("_is_ready", [](nb::handle x) { return nb::inst_ready(x); });
 }

@@ -14,7 +14,7 @@ _ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
     "Tensor": (("Tensor",), "a Tensor"), "float": (_NUMBERS, "a number"), "int": (("int", "uint", "bool"), "a whole number"),
     "bool": (("bool",), "True or False"), "str": (("str",), "a str"), "None": (("NoneType",), "None"),
     "Device": (("Device",), "a device"), "DType": (("DType",), "a dtype"), "dict": (("dict",), "a dict"),
-    "tuple": (("tuple", "Size"), "a tuple"), "Callable": (("function", "builtin", "method", "type", "nb_"), "a function")}
+    "tuple": (("tuple", "Size"), "a tuple"), "Callable": (("function", "builtin", "method", "type"), "a function")}
 _SEQUENCES = ("list", "tuple", "Size", "range", "dict_values", "generator")
 _MEMBERS = {"int": "whole numbers", "float": "numbers", "Tensor": "Tensors"}
 
