@@ -7,14 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=$(sed -n 's/.*"clang-format==\([0-9.]*\)".*/\1/p' pyproject.toml)
-tool=build/venv/bin/clang-format
-if [ ! -x "$tool" ]; then tool=clang-format; fi
-found=$("$tool" --version 2>/dev/null | sed -n 's/.*version \([0-9.]*\).*/\1/p' || true)
-if [ "$found" != "$wanted" ]; then
-  echo "format.sh: clang-format $wanted is needed, found ${found:-none}: pip install clang-format==$wanted" >&2
-  exit 2
-fi
+. scripts/pinned.sh
+pinned clang-format
 
 case "${1:-}" in
   '') action=(-i) ;;

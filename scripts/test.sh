@@ -101,7 +101,7 @@ test_python() {
 
 run_tidy() {
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-    "$(sed -n 's/.*"\(clang-tidy==[0-9.]*\)".*/\1/p' pyproject.toml)"
+    "$(. scripts/pinned.sh && pinned_name clang-tidy)"
   scripts/tidy.sh
 }
 

@@ -5,14 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=$(sed -n 's/.*"clang-tidy==\([0-9]*\.[0-9]*\.[0-9]*\).*/\1/p' pyproject.toml)
-tool=build/venv/bin/clang-tidy
-if [ ! -x "$tool" ]; then tool=clang-tidy; fi
-found=$("$tool" --version 2>/dev/null | sed -n 's/.*version \([0-9.]*\).*/\1/p' || true)
-if [ "$found" != "$wanted" ]; then
-  echo "tidy.sh: clang-tidy $wanted is needed, found ${found:-none}: pip install '.[tidy]'" >&2
-  exit 2
-fi
+. scripts/pinned.sh
+pinned clang-tidy
 if [ $# -eq 0 ]; then
   folders=(core sdk/conformance process tools/plugrad tools/train backends/reference plugins/sim)
   mapfile -t files < <(find "${folders[@]}" -name '*.cpp')

@@ -141,8 +141,8 @@ void add_options(Request& request, Lists& lists) {
       "budget", po::value(&request.budget)->value_name("SECONDS"),
       "after this time no further case begins; those that did not are listed")(
       "perf", po::bool_switch(&request.perf),
-      "check nothing, but time the kernels of f32, also as shares of the device's speed of copying")(
-      "require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
+      "check nothing, but time the kernels of f32, or of --only and --dtype, also as shares of the device's speed of "
+      "copying")("require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
       "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
       "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
 }
