@@ -15,11 +15,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kWork = 0.05;                // seconds of work to have in flight
 constexpr int kMostOps = 200, kLeastOps = 8;  // a queue must hold 256 submissions
-constexpr int64_t kCount = 1 << 18, kMostCount = 1 << 24;
+constexpr int64_t kFewElements = 1 << 18, kManyElements = 1 << 24;
 
 double since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
 
-uint64_t completed(const Session& session, const Queue& queue) {
+uint64_t done_number(const Session& session, const Queue& queue) {
   uint64_t number = 0;
   session.plugin.table->completed(queue.stream, &number);
   return number;
@@ -29,7 +29,7 @@ uint64_t completed(const Session& session, const Queue& queue) {
 class Work {
  public:
   explicit Work(Session& session) : session_(session), queue_(session.device.make_queue()) {
-    for (int64_t count = kCount; count <= kMostCount; count *= 4) {
+    for (int64_t count = kFewElements; count <= kManyElements; count *= 4) {
       vectors_.emplace(session, count);
       if (!vectors_->lacking().empty()) return;
       block_.emplace(session.device, vectors_->bytes());
@@ -60,7 +60,7 @@ class Work {
     return true;
   }
   // Whether the chain is still running, by the stream's own number.
-  bool in_flight() const { return completed(session_, queue_) < queue_.last; }
+  bool in_flight() const { return done_number(session_, queue_) < queue_.last; }
 
  private:
   // Takes the fastest of some samples: on a busy machine the others last longer than their work.
