@@ -55,7 +55,7 @@ class DemoTree(unittest.TestCase):
         installed = run(self.tree, "cmake", "--install", "build", "--component", "sdk", "--prefix", "sdk-installed")
         self.assertEqual(installed.returncode, 0, installed.stdout + installed.stderr)
         names = {path.name for path in (self.tree / "sdk-installed").rglob("*")}
-        self.assertLessEqual({"libplugrad-loops.a", "abi.h", "queue.hpp", "plugrad-config.cmake"}, names)
+        self.assertLessEqual({"libplugrad-loops.a", "abi.h", "queue.hpp", "plugradConfig.cmake"}, names)
 
 
 if __name__ == "__main__":
