@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -160,10 +161,17 @@ class InstalledTree(unittest.TestCase):
                 run(CMAKE, "--build", alone)
 
     def test_a_new_plugin_with_device_memory_and_streams_conforms_and_trains(self):
-        project = self.new_plugin("c++", "my-npu", "--memory", "device", "--streams")
-        said = run(self.moved / "bin/plugrad-conform", "--only", "stream.,failure.,memory.alloc",
-                   project / "build/libplugrad-backend-my-npu.so")
-        self.assertRegex(said, r"stream.done +3 cases +ok")
+        for language in ("c++", "c", "rust"):
+            with self.subTest(language):
+                if language == "rust" and not (shutil.which("cargo") and shutil.which("pkg-config")):
+                    self.skipTest("cargo or pkg-config is not installed")
+                begun = time.monotonic()
+                project = self.new_plugin(language, "my-npu", "--memory", "device", "--streams",
+                                          PKG_CONFIG_PATH=str(self.library / "pkgconfig"))
+                print(f"device memory, {language}: built, conforms and trains after {time.monotonic() - begun:.0f} s")
+                said = run(self.moved / "bin/plugrad-conform", "--only", "stream.,failure.,memory.alloc",
+                           project / "build/libplugrad-backend-my-npu.so")
+                self.assertRegex(said, r"stream.done +3 cases +ok")
 
     def test_the_opencl_plugin_builds_with_the_sdk_conforms_and_trains(self):
         probe = subprocess.run(["pkg-config", "--exists", "OpenCL"], check=False)

@@ -31,22 +31,31 @@ TEST(NewPlugin, WritesAProjectWithItsName) {
 }
 
 TEST(NewPlugin, WritesADeviceWithMemoryOfItsOwn) {
-  const Scratch scratch;
-  const std::string folder = scratch.path("npu");
-  const Outcome outcome = plugrad_run({"new-plugin", "npu", "--memory", "device", "--streams", "--directory", folder});
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const std::string source = read_file(folder + "/npu.cpp");
-  expect_mentions(source, "class Npu final : public plugrad::QueuedBackend");
-  EXPECT_LT(std::count(source.begin(), source.end(), '\n'), 100);
-  EXPECT_TRUE(fs::exists(folder + "/ci.sh") && fs::exists(folder + "/CMakeLists.txt"));
+  struct Template {
+    std::string language, source, mentions, project;
+  };
+  for (const Template& each :
+       {Template{"c++", "npu.cpp", "class Npu final : public plugrad::QueuedBackend", "CMakeLists.txt"},
+        Template{"c", "npu.c", ".stream_create = plugrad_queues_stream_create", "CMakeLists.txt"},
+        Template{"rust", "src/lib.rs", "impl Queue for MyQueue", "Cargo.toml"}}) {
+    const Scratch scratch;
+    const std::string folder = scratch.path("npu");
+    const Outcome outcome = plugrad_run(
+        {"new-plugin", "npu", "--lang", each.language, "--memory", "device", "--streams", "--directory", folder});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::string source = read_file(folder + "/" + each.source);
+    expect_mentions(source, each.mentions);
+    EXPECT_LT(std::count(source.begin(), source.end(), '\n'), 180);
+    EXPECT_TRUE(fs::exists(folder + "/ci.sh") && fs::exists(folder + "/" + each.project));
+  }
 }
 
 TEST(NewPlugin, RefusesWhatTheTemplatesLack) {
   expect_complaint(plugrad_run({"new-plugin", "npu", "--memory", "shared"}), 2,
                    "--memory shared is unknown: give host or device");
   expect_complaint(plugrad_run({"new-plugin", "npu", "--streams"}), 2, "--streams: give --memory device as well");
-  expect_complaint(plugrad_run({"new-plugin", "npu", "--memory", "device", "--lang", "c"}), 2,
-                   "--memory device: the template is in C++; leave out --lang c");
+  expect_complaint(plugrad_run({"new-plugin", "npu", "--memory", "device", "--lang", "go"}), 2,
+                   "--lang go is unknown: give c++, c or rust");
 }
 
 TEST(NewPlugin, JsonReplacesBytesThatAreNotUtf8) {

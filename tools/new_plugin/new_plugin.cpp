@@ -69,11 +69,9 @@ void write_project(const fs::path& folder, const std::string& name, const std::s
 }
 
 // Whose the device's memory is, "host" or "device". Throws UsageError for options that no template has.
-std::string memory_of(const Options& options, const std::string& language) {
+std::string memory_of(const Options& options) {
   const std::string memory = *options.text("memory");
   if (memory != "host" && memory != "device") throw UsageError("--memory " + memory + " is unknown: give host or device");
-  if (memory == "device" && language != "c++")
-    throw UsageError("--memory device: the template is in C++; leave out --lang " + language);
   if (memory == "host" && options.flag("streams")) throw UsageError("--streams: give --memory device as well");
   return memory;
 }
@@ -108,8 +106,8 @@ int new_plugin_command(const Arguments& arguments) {
   const std::string language = *options.text("lang");
   if (language != "c++" && language != "c" && language != "rust")
     throw UsageError("--lang " + language + " is unknown: give c++, c or rust");
-  const std::string memory = memory_of(options, language);
-  write_project(folder, name, language, memory == "device" ? "c++-device" : language);
+  const std::string memory = memory_of(options);
+  write_project(folder, name, language, memory == "device" ? language + "-device" : language);
   if (options.flag("json"))
     std::cout << Json::object({{"name", name}, {"language", language}, {"memory", memory}, {"directory", folder.string()}})
                      .pretty()

@@ -8,8 +8,9 @@ function(plugrad_template language name file)
   set(FILES "${FILES}      {\"${language}\", \"${name}\", R\"PLUGRAD(${text})PLUGRAD\"},\n" PARENT_SCOPE)
 endfunction()
 foreach(path c++/CMakeLists.txt c++/NAME.cpp c++/README.md c++/ci.sh c++/gitignore c++-device/NAME.cpp
-        c/CMakeLists.txt c/NAME.c c/README.md c/ci.sh c/gitignore
-        rust/Cargo.toml rust/build.rs rust/src/lib.rs rust/README.md rust/ci.sh rust/gitignore)
+        c/CMakeLists.txt c/NAME.c c/README.md c/ci.sh c/gitignore c-device/NAME.c
+        rust/Cargo.toml rust/build.rs rust/src/lib.rs rust/README.md rust/ci.sh rust/gitignore
+        rust-device/src/lib.rs rust-device/src/queue.rs)
   string(REGEX MATCH "^([^/]+)/(.+)$" parts ${path})
   plugrad_template(${CMAKE_MATCH_1} ${CMAKE_MATCH_2} ${template_folder}/${path})
 endforeach()

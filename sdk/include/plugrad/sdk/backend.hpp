@@ -350,6 +350,19 @@ template <class B> plugrad_status count_devices(const plugrad_host* host, uint32
   });
 }
 
+// Hands a backend to the host as an opened device.
+inline void open_backend(const plugrad_host* host, std::unique_ptr<Backend> backend, plugrad_device** out,
+                         plugrad_device_info* info) {
+  auto device = std::make_unique<OpenDevice>();
+  device->host = host;
+  device->backend = std::move(backend);
+  device->collect_kernels();
+  plugrad_device_info known = device->backend->info();
+  known.struct_size = std::min<uint32_t>(info->struct_size, sizeof known);
+  std::copy_n(reinterpret_cast<const char*>(&known), known.struct_size, reinterpret_cast<char*>(info));
+  *out = reinterpret_cast<plugrad_device*>(device.release());
+}
+
 template <class B>
 plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** out,
                            plugrad_device_info* info) noexcept {
@@ -357,14 +370,7 @@ plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugr
     if (const uint32_t devices = B::count().devices; index >= devices)
       throw BackendError(PLUGRAD_INVALID,
                          "there is no device " + std::to_string(index) + ": count found " + std::to_string(devices));
-    auto device = std::make_unique<OpenDevice>();
-    device->host = host;
-    device->backend = std::make_unique<B>(Opening{host, index, Options(options)});
-    device->collect_kernels();
-    plugrad_device_info known = device->backend->info();
-    known.struct_size = std::min<uint32_t>(info->struct_size, sizeof known);
-    std::copy_n(reinterpret_cast<const char*>(&known), known.struct_size, reinterpret_cast<char*>(info));
-    *out = reinterpret_cast<plugrad_device*>(device.release());
+    open_backend(host, std::make_unique<B>(Opening{host, index, Options(options)}), out, info);
   });
 }
 

@@ -22,10 +22,14 @@ template <class Queue> Queue& queue_of(void (*)(const Call&, Queue&), DeviceQueu
 // Submits the call to its stream, which runs Function(const Call&, Queue&) on a copy of the op. kOnHost: all earlier work is
 // done before the function begins.
 template <auto Function, bool kOnHost = false>
+void enqueue(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
+  QueuedStream::of(*reinterpret_cast<Stream*>(stream))
+      .run(kernel, *op, [](const Call& call, DeviceQueue& queue) { Function(call, queue_of(Function, queue)); }, kOnHost);
+}
+template <auto Function, bool kOnHost = false>
 plugrad_status submit(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept {
   try {
-    QueuedStream::of(*reinterpret_cast<Stream*>(stream))
-        .run(kernel, *op, [](const Call& call, DeviceQueue& queue) { Function(call, queue_of(Function, queue)); }, kOnHost);
+    enqueue<Function, kOnHost>(kernel, stream, op);
     return PLUGRAD_OK;
   } catch (...) {
     return report_exception(kernel);
