@@ -73,10 +73,13 @@ std::vector<Case> fatal_cases() {
   for (const auto& [behaviour, reason] : kFatal) {
     all.push_back({behaviour + std::string("@constructor"), "file checked", reason});
     all.push_back({behaviour + std::string("@entry"), "symbol found", reason});
-    all.push_back({behaviour + std::string("@get_extension"), "symbol found", reason});
     all.push_back({behaviour + std::string("@count"), "contract agreed", reason});
     all.push_back({behaviour + std::string("@open"), "ready", reason});
   }
+  all.insert(all.end(), {{"abort@get_extension", "symbol found", "SIGABRT"},
+                         {"throw_error@get_extension", "symbol found", "SIGABRT"},
+                         {"exit0@get_extension", "symbol found", "status 0"},
+                         {"loop@get_extension", "symbol found", "did not finish"}});
   for (const char* behaviour : {"abort", "segfault", "illegal", "kill", "_exit0", "sleep", "deaf_loop"})
     all.push_back({behaviour + std::string("@destructor"), "file checked", "when the process ended"});
   all.push_back({"wild_table", "symbol found", "SIGSEGV"});
