@@ -108,9 +108,10 @@ class CpuBackend final : public Backend, public Fusions {
   }
 
   static const void* extension(std::string_view name) noexcept {
-    constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES;
-    constexpr uint64_t kLeast = 4096, kLongestRow = 16384;
-    if (name == PLUGRAD_FUSIONS) return &kFusions<CpuBackend, kContents, kLeast, kLongestRow>;
+    constexpr uint32_t kContents =
+        PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES | PLUGRAD_FUSION_PRODUCTS;
+    constexpr uint64_t kLeast = 4096, kLongestRow = 16384, kLeastHeaded = 1 << 20;  // smaller products stay in the caches
+    if (name == PLUGRAD_FUSIONS) return &kFusions<CpuBackend, kContents, kLeast, kLongestRow, kLeastHeaded>;
     return name == PLUGRAD_LINALG ? linear_algebra() : nullptr;
   }
   const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override {

@@ -20,10 +20,11 @@ int64_t aligned(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 int64_t power_below(int64_t n) { return int64_t{1} << (63 - __builtin_clzll(static_cast<uint64_t>(n))); }
 }  // namespace
 
-FusionFrame::FusionFrame(const FusionPlan& plan, int rank, int threads, const plugrad_op& op)
-    : plan_(plan), threads_(threads) {
+FusionFrame::FusionFrame(const FusionPlan& plan, int rank, int threads, const plugrad_op& op, bool follows)
+    : plan_(plan), threads_(threads), follows_(follows) {
   for (int k = 0; k < op.outputs + op.inputs; ++k) shown_.push_back(*op.views[k]);
   choose_shapes(rank, op);
+  follows_ = follows_ && columns_ >= kLeastFollowed;
   choose_tile();
   serves_ = folds_serve();
   if (!serves_) return;
@@ -31,6 +32,8 @@ FusionFrame::FusionFrame(const FusionPlan& plan, int rank, int threads, const pl
   lay_out(op);
   lay_out_buffers();
   find_whole_steps();
+  for (uint16_t v = 1; follows_ && v < plan_.values.size(); ++v)  // the first input is what the other kernel has just made
+    if (is_far(v) && layouts_[v].is_even) far_input_ = v;
   far_.resize(plan_.steps.size());
 }
 
@@ -58,7 +61,7 @@ void FusionFrame::choose_tile() {
   const int64_t elements = plan_.has_rows || plan_.buffers > kFewBuffers ? kTileElements : kWideTile;
   const int64_t most = std::max(elements, rows_ == 1 ? block_ : 0);
   tile_columns_ = plan_.has_rows ? columns_ : std::min(columns_, most);
-  if (rows_ == 1) return;
+  if (rows_ == 1 || follows_) return;
   if (tile_columns_ < columns_ || columns_ > elements / 2) return;
   tile_rows_ = std::min(power_below(elements / columns_), power_below(rows_));
   if (!plan_.columns.empty()) tile_rows_ = std::min(tile_rows_, kBlockRows);
@@ -86,7 +89,7 @@ void FusionFrame::choose_tasks() {
     task_ = ceil_div(std::max<int64_t>(1, kTaskElements / columns_), unit) * unit;
     tasks_ = ceil_div(rows_, task_);
   }
-  slots_ = static_cast<int>(std::min<int64_t>(threads_, tasks_));
+  slots_ = follows_ ? threads_ : static_cast<int>(std::min<int64_t>(threads_, tasks_));
 }
 
 // --- The places of values.
@@ -175,11 +178,14 @@ void FusionFrame::find_whole_steps() {
   }
 }
 
+// Whether the value is an input with many elements.
+bool FusionFrame::is_far(uint16_t value) const {
+  const FusionValue& it = plan_.values[value];
+  return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFarBytes;
+}
+
 void FusionFrame::use_far_code() {
-  const auto is_far = [&](uint16_t value) {
-    const FusionValue& it = plan_.values[value];
-    return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFarBytes;
-  };
+  if (follows_) return;
   const auto is_written_far = [&](uint16_t value) {
     const FusionValue& it = plan_.values[value];
     return it.output >= 0 && !it.replaces && it.form == Form::full && rows_ * columns_ * it.size >= kFarBytes;

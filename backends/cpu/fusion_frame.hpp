@@ -1,28 +1,37 @@
 // How a fusion runs on operands of given shapes: its tiles and tasks, and its use of the workspace.
 #pragma once
 #include <backends/cpu/fusion_plan.hpp>
+#include <backends/cpu/product.hpp>
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace plugrad::cpu {
 
 class FusionFrame {
  public:
-  FusionFrame(const FusionPlan& plan, int rank, int threads, const plugrad_op& op);
+  // follows: another kernel makes the space part by part, see FrameParts.
+  FusionFrame(const FusionPlan& plan, int rank, int threads, const plugrad_op& op, bool follows);
 
   // Whether the fusion runs on these shapes.
   bool serves() const { return serves_; }
   // Whether it was made for operands of these shapes and strides.
   bool is_for(const plugrad_op& op) const;
   uint64_t workspace() const { return workspace_; }
-  // From now on steps use code for operands beyond the near caches: worth it for a kept frame.
+  // From now on steps use code for operands beyond the near caches, if they do not follow another kernel: worth it for a
+  // kept frame.
   void use_far_code();
+  static constexpr int64_t kLeastFollowed = 64;  // elements of a row behind another kernel
+  // Whether FrameParts may run it: rows of the space are long enough.
+  bool follows() const { return follows_; }
   // Throws nothing.
   void run(const plugrad_op& op) const;
 
  private:
+  friend class FrameParts;
   // Where the elements of a value are, in bytes.
   struct Layout {
     int64_t row_step = 0, column_step = 0;  // in an operand, between places of the space
@@ -52,9 +61,10 @@ class FusionFrame {
   void lay_out_input(size_t value, const plugrad_view& view);
   void lay_out_buffers();
   void find_whole_steps();
+  bool is_far(uint16_t value) const;
   bool is_streamed(uint16_t value) const;
 
-  void prepare_updates(Run& run) const;
+  void prepare(Run& run) const;
   void run_task(const Run& run, Slot& slot, int64_t task) const;
   void start(const Run& run, Slot& slot) const;
   void run_tile(const Run& run, Slot& slot, const Part& tile) const;
@@ -70,7 +80,7 @@ class FusionFrame {
 
   const FusionPlan& plan_;
   const int threads_;
-  bool serves_ = true;
+  bool serves_ = true, follows_;
   std::vector<plugrad_view> shown_;  // the operands' views, for is_for
   int outer_rank_ = 0;
   std::array<int64_t, PLUGRAD_MAX_RANK> outer_{};  // the extents of the outer axes
@@ -84,6 +94,7 @@ class FusionFrame {
   std::vector<FusedCode> far_;                         // by step: code for operands beyond the near caches, if there is any
   std::vector<uint16_t> streamed_;                     // values whose stores bypass the caches, if they are aligned
   std::vector<int64_t> buffer_offsets_;                // in a slot's memory
+  std::optional<uint16_t> far_input_;                  // an input beyond the caches, if the frame follows another kernel
   std::vector<uint16_t> moving_;                       // values in operands, at a different place for each tile
   std::vector<Copied> repeated_, gathered_;            // columns, for each row of a tile; elements of rows, side by side
   std::vector<int64_t> staging_;                       // by fold_all, in a slot's memory: elements of an unfinished block
@@ -91,6 +102,22 @@ class FusionFrame {
   int64_t slot_bytes_ = 0;
   int slots_ = 1;
   uint64_t workspace_ = 0;
+};
+
+// Runs the steps of a frame that follows another kernel, for the parts of the space which the kernel has made.
+class FrameParts {
+ public:
+  // columns: of the other kernel's rows.
+  FrameParts(const FusionFrame& frame, const plugrad_op& op, int64_t columns);
+  ~FrameParts();
+  // Called by as many threads at a time as the frame has, for separate parts. Throws nothing.
+  void run(int64_t row, int64_t rows, int64_t column, int64_t columns);
+  // Returns memory that run will read for these elements.
+  Ahead soon(int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace plugrad::cpu

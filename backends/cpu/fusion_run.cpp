@@ -40,8 +40,7 @@ struct FusionFrame::Slot {
 
 void FusionFrame::run(const plugrad_op& op) const {
   Run run(plan_, op);
-  prepare_updates(run);
-  for (const uint16_t v : streamed_) run.is_aligned = run.is_aligned && reinterpret_cast<uintptr_t>(run.base[v]) % 64 == 0;
+  prepare(run);
   std::atomic<int64_t> next{0};
   const int64_t turned = begins_at_end(bytes_) ? tasks_ - 1 : 0;
   parallel(threads_, slots_, [&](int64_t number) {
@@ -54,7 +53,8 @@ void FusionFrame::run(const plugrad_op& op) const {
   for (size_t i = 0; i < plan_.all.size(); ++i) finish_all(run, i);
 }
 
-void FusionFrame::prepare_updates(Run& run) const {
+void FusionFrame::prepare(Run& run) const {
+  for (const uint16_t v : streamed_) run.is_aligned = run.is_aligned && reinterpret_cast<uintptr_t>(run.base[v]) % 64 == 0;
   for (const FusionStep& step : plan_.steps) {
     if (step.kind != FusionStep::update) continue;
     const char* numbers[kMaxStepOperands];
@@ -239,6 +239,55 @@ void FusionFrame::finish_all(const Run& run, size_t i) const {
     if (first) kind.merge(total, partial, 1);
   }
   kind.store(data<char>(*run.op.views[fold.output]), total, false);
+}
+
+// --- Parts.
+
+struct FrameParts::State {
+  State(const FusionFrame& of, const plugrad_op& op, int64_t columns)
+      : frame(of), run(of.plan_, op), rows_of_row(of.columns_ / columns), row_columns(columns),
+        is_taken(static_cast<size_t>(of.slots_)) {}
+
+  size_t take_slot() {
+    for (size_t i = 0;; i = (i + 1) % is_taken.size())
+      if (!is_taken[i].exchange(true, std::memory_order_acquire)) return i;
+  }
+
+  const FusionFrame& frame;
+  FusionFrame::Run run;
+  const int64_t rows_of_row, row_columns;   // a row of the space has several rows of the other kernel
+  std::vector<std::atomic<bool>> is_taken;  // by slot
+};
+
+FrameParts::FrameParts(const FusionFrame& frame, const plugrad_op& op, int64_t columns)
+    : state_(std::make_unique<State>(frame, op, columns)) {
+  frame.prepare(state_->run);
+}
+FrameParts::~FrameParts() = default;
+
+Ahead FrameParts::soon(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  const FusionFrame& frame = state_->frame;
+  if (!frame.far_input_ || state_->rows_of_row > 1) return {};
+  constexpr int64_t kLine = 64;
+  const FusionFrame::Layout& it = frame.layouts_[*frame.far_input_];
+  const char* const first = state_->run.base[*frame.far_input_] + row * it.row_step + column * it.column_step;
+  const int64_t lines = (columns * it.column_step + kLine - 1) / kLine;
+  return {.run = first, .step = it.row_step, .lines = lines, .left = rows * lines};
+}
+
+void FrameParts::run(int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  State& it = *state_;
+  const FusionFrame& frame = it.frame;
+  const size_t number = it.take_slot();
+  FusionFrame::Slot slot{.memory = it.run.workspace + static_cast<int64_t>(number) * frame.slot_bytes_};
+  frame.start(it.run, slot);
+  for (int64_t r = row; r < row + rows; ++r) {
+    const int64_t first = r % it.rows_of_row * it.row_columns + column, end = first + columns;
+    for (int64_t c = first; c < end; c += frame.tile_columns_)
+      frame.run_tile(it.run, slot, {r / it.rows_of_row, 1, c, std::min(frame.tile_columns_, end - c)});
+  }
+  if (!frame.streamed_.empty()) hwy::FlushStream();
+  it.is_taken[number].store(false, std::memory_order_release);
 }
 
 }  // namespace plugrad::cpu

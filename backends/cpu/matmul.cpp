@@ -37,23 +37,6 @@ constexpr int kUnrolled = 1;  // with more, the compiler moves loads up until th
 constexpr int64_t kPanelsForRows = 4, kPanelsForColumns = 2;
 constexpr int64_t kPackedBytes = 1 << 17;  // of strips packed together
 
-// Memory to be read soon: `lines` cache lines from run and from every `step` elements on. Each panel fetches some of the
-// lines.
-template <class T> struct Ahead {
-  const T* run = nullptr;
-  int64_t step = 0, lines = 0, line = 0, each = 0;
-
-  HWY_INLINE void fetch() {
-    for (int64_t i = 0; i < each; ++i) {
-      __builtin_prefetch(run + line * (64 / static_cast<int64_t>(sizeof(T))), 0, 2);
-      if (++line == lines) {
-        line = 0;
-        run += step;
-      }
-    }
-  }
-};
-
 // Strips of rows times panels of `vectors` vectors: a and c begin with the first strip.
 template <class T> struct Strips {
   int64_t k;
@@ -63,8 +46,9 @@ template <class T> struct Strips {
   T* c;
   int64_t c_row;
   Addend<T> addend;
-  int64_t last;               // how many columns of the last panel exist
-  Ahead<T>* ahead = nullptr;  // the memory to pack next; otherwise packing would wait for memory
+  int64_t last;            // how many columns of the last panel exist
+  Ahead* ahead = nullptr;  // the memory to pack next; otherwise packing would wait for memory
+  Ahead* soon = nullptr;   // the memory that follows the product
 };
 
 template <class T> struct Kernel {
@@ -213,6 +197,7 @@ template <class T> struct Kernel {
       prefetch<rows, vectors>(c, s.c_row);
       if (reads_more) prefetch<rows, vectors>(addend, s.addend.row);
       if (s.ahead) s.ahead->fetch();
+      if (s.soon) s.soon->fetch();
       V sums[rows][vectors];
       zero<rows, vectors>(sums);
       accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);
@@ -268,7 +253,7 @@ template <class T> struct Kernel {
     Matrix<const T> a = s.a;
     const T* addend = s.addend.data;
     T* c = s.c;
-    Ahead<T> ahead;
+    Ahead ahead;
     s.a = {packed, stride, 1};
     s.ahead = &ahead;
     const Heights heights(m, kMost);
@@ -278,7 +263,7 @@ template <class T> struct Kernel {
       Packing<T>::copy(rows, s.k, a, packed, stride);
       a.data += rows * a.row;
       left -= rows;
-      ahead = a.column == 1 && left > 0 ? ahead_of(a, heights.of(i + some), s.k, some * s.panels) : Ahead<T>();
+      ahead = a.column == 1 && left > 0 ? ahead_of(a, heights.of(i + some), s.k, some * s.panels) : Ahead();
       const T* from = packed;
       for (const int64_t end = i + some; i < end; ++i) {
         const int64_t height = heights.of(i);
@@ -290,21 +275,23 @@ template <class T> struct Kernel {
     }
   }
   // The contiguous rows of a. Each of `panels` panels fetches a part of them.
-  static Ahead<T> ahead_of(Matrix<const T> a, int64_t rows, int64_t k, int64_t panels) {
+  static Ahead ahead_of(Matrix<const T> a, int64_t rows, int64_t k, int64_t panels) {
     const int64_t lines = (k * kSize + 126) / 64;  // a row may begin within a line
-    return {a.data, a.row, lines, 0, (rows * lines + panels - 1) / panels};
+    return {reinterpret_cast<const char*>(a.data), a.row * kSize, lines, 0, (rows * lines + panels - 1) / panels};
   }
 
   static Addend<T> past(Addend<T> addend, int64_t columns) {
     return {addend.data ? addend.data + columns : nullptr, addend.row};
   }
 
-  static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c,
-                              Addend<T> addend) {
+  static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, Addend<T> addend,
+                              Ahead* soon) {
     const int64_t wide = kPanelVectors * lanes(), rest = n % wide;
     const bool narrow = rest <= lanes() * (kPanelVectors / 2);  // the last columns, if any, need no whole panel
     const int64_t panels = narrow ? n / wide : (n + wide - 1) / wide;
     Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, addend, narrow ? wide : rest};
+    s.soon = soon;
+    if (soon && panels > 0) soon->divide_by(panels * Heights(m, kRows<kPanelVectors>).count);
     if (panels > 0) run_strips<kPanelVectors>(m, s);
     if (rest == 0 || !narrow) return;
     const int64_t done = panels * wide;
@@ -368,6 +355,9 @@ template <class T> struct Kernel {
     return all;
   }
   static void general(const Call& call) { run_product<T>(call, kernels()); }
+  static bool run_followed(const Call& call, const Following& following) {
+    return !is_small(call.op()) && run_product<T>(call, kernels(), following);
+  }
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     if (!is_small(*op)) return run_kernel<general>(self, stream, op);
@@ -436,13 +426,18 @@ template <class T> struct NarrowKernel {
   }
 };
 
+template <class T> constexpr FollowedProduct kFollowed{Kernel<T>::run_followed};
+
 template <class T> constexpr KernelRow row(uint32_t opcode, uint32_t flags) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
-  if constexpr (std::is_same_v<T, ComputeType<T>>)
-    return with_workspace<product_workspace<T>>(kernel_row(opcode, element_dtype<T>, Kernel<T>::run, kMemory, flags));
-  else
+  if constexpr (std::is_same_v<T, ComputeType<T>>) {
+    KernelRow row = kernel_row(opcode, element_dtype<T>, Kernel<T>::run, kMemory, flags);
+    row.own = &kFollowed<T>;
+    return with_workspace<product_workspace<T>>(row);
+  } else {
     return with_workspace<NarrowKernel<T>::workspace>(
         kernel_row(opcode, element_dtype<T>, NarrowKernel<T>::run, kMemory, flags));
+  }
 }
 template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{row<T>(PLUGRAD_OP_MATMUL, kPlainFlags | PLUGRAD_ACCUMULATE)...},

@@ -24,14 +24,14 @@ constexpr int64_t kWideRows = 128, kWideColumns = 1024;
 template <class T> class Product : Contraction<T> {
  public:
   explicit Product(const Call& call) : Contraction<T>(call), accumulates_(call.accumulates()) {
-    if (is_better_transposed()) transpose();
+    if (is_better_transposed()) turn();
     if (n_ == 1) c_.column = 1;
     fold_batch();
     if (is_few_vectors()) {
-      transpose();
+      turn();
       few_ = true;
     }
-    if (is_cheaper_swapped() || is_narrow()) transpose();
+    if (is_cheaper_swapped() || is_narrow()) turn();
     scratch_ = !few_ && (c_.column != 1 || (m_ > 1 && c_.row < n_));
     if (!is_multiplied_in_place()) plan_panels();
   }
@@ -39,6 +39,10 @@ template <class T> class Product : Contraction<T> {
   uint64_t workspace() const {
     return static_cast<uint64_t>(panel_elements() + (scratch_ ? batches_ * m_ * n_ : 0)) * sizeof(T);
   }
+
+  // Whether the tiles are tiles of the output.
+  bool can_be_followed() const { return !is_turned_ && !scratch_ && n_ > 1; }
+  void follow(const Following& following) { following_ = &following; }
 
   void run(const ProductKernels<T>& kernels, int threads, char* workspace) {
     T* panels = reinterpret_cast<T*>(workspace);
@@ -56,6 +60,11 @@ template <class T> class Product : Contraction<T> {
   using Base::addend_at;
   static constexpr int64_t kSize = sizeof(T);
   static constexpr int64_t kWidest = 256 / kSize;  // a multiple of the columns of any kernel's panel
+
+  void turn() {
+    transpose();
+    is_turned_ = !is_turned_;
+  }
 
   // Products with a vector are dots of contiguous rows or sums of contiguous rows; the remaining products write contiguous
   // rows.
@@ -150,11 +159,15 @@ template <class T> class Product : Contraction<T> {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
       const Matrix<T> c = target(batch, row, column);
       const Addend<T> addend = has_addend_ ? addend_at(batch, row, column, m, n, c, few_) : Addend<T>(c, accumulates_);
-      if (few_ || n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, addend);
-      alignas(64) T packed[kStackBytes / kSize];
-      copy_tile({reinterpret_cast<char*>(packed), n * kSize, kSize},
-                {reinterpret_cast<char*>(const_cast<T*>(b.data)), b.row * kSize, b.column * kSize}, k_, n, kSize);
-      kernels.multiply(m, n, k_, a, {packed, n, 1}, c, addend);
+      if (few_ || n_ == 1 || b.column == 1) {
+        kernels.multiply(m, n, k_, a, b, c, addend);
+      } else {
+        alignas(64) T packed[kStackBytes / kSize];
+        copy_tile({reinterpret_cast<char*>(packed), n * kSize, kSize},
+                  {reinterpret_cast<char*>(const_cast<T*>(b.data)), b.row * kSize, b.column * kSize}, k_, n, kSize);
+        kernels.multiply(m, n, k_, a, {packed, n, 1}, c, addend);
+      }
+      end_tile(batch, row, m, column, n);
     });
   }
 
@@ -197,16 +210,31 @@ template <class T> class Product : Contraction<T> {
                 Addend<T> addend(c, accumulates_ || chunk.slice > 0);
                 if (has_addend_ && chunk.slice == 0)
                   addend = addend_at(chunk.batch + batch, row, chunk.column + column, m, n, c, false);
+                const bool ends = chunk.slice + chunk.slices == slices_;
                 for (int64_t i = 0; i < chunk.slices; ++i) {
                   const int64_t slice = chunk.slice + i;
                   const T* first = panels + (pack * chunk.slices + i) * depth_ * width_ + column * depth_;
+                  Ahead soon;
+                  const bool fetches = following_ && ends && i + 1 == chunk.slices;
+                  if (fetches) soon = soon_for(chunk.batch + batch, row, m, chunk.column + column, n);
                   kernels.multiply_panels(m, n, slice_depth(slice), left(chunk.batch + batch, row, slice * depth_),
-                                          {first, depth_ * kernels.columns}, c, addend);
+                                          {first, depth_ * kernels.columns}, c, addend, soon.run ? &soon : nullptr);
                   addend = {c, true};
                 }
+                if (ends) end_tile(chunk.batch + batch, row, m, chunk.column + column, n);
               });
   }
 
+  void end_tile(int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    if (following_) following_->run(following_->context, batch * m_ + row, rows, column, columns);
+  }
+
+  Ahead soon_for(int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    return following_->soon(following_->context, batch * m_ + row, rows, column, columns);
+  }
+
+  const Following* following_ = nullptr;
+  bool is_turned_ = false;
   bool accumulates_, scratch_ = false, panels_ = false, few_ = false;
   Operand<T> target_;
   int64_t depth_ = 0, slices_ = 0, deep_ = 0;  // of a slice; how many there are; how many are in panels at a time
@@ -218,6 +246,13 @@ template <class T> class Product : Contraction<T> {
 template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels) {
   Product<T>(call).run(kernels, threads_of(call), call.op().workspace ? call.workspace() : nullptr);
 }
+template <class T> bool run_product(const Call& call, const ProductKernels<T>& kernels, const Following& following) {
+  Product<T> product(call);
+  if (!product.can_be_followed()) return false;
+  product.follow(following);
+  product.run(kernels, threads_of(call), call.op().workspace ? call.workspace() : nullptr);
+  return true;
+}
 template <class T> uint64_t product_workspace(const Call& call) {
   const plugrad_view &c = call.out(), &b = call.in(1);
   const bool dense = is_dense(c) && is_dense(call.in(0)) && is_dense(b);
@@ -227,6 +262,8 @@ template <class T> uint64_t product_workspace(const Call& call) {
 
 template void run_product<float>(const Call&, const ProductKernels<float>&);
 template void run_product<double>(const Call&, const ProductKernels<double>&);
+template bool run_product<float>(const Call&, const ProductKernels<float>&, const Following&);
+template bool run_product<double>(const Call&, const ProductKernels<double>&, const Following&);
 template uint64_t product_workspace<float>(const Call&);
 template uint64_t product_workspace<double>(const Call&);
 

@@ -30,6 +30,23 @@ template <class T> struct Panels {
   int64_t stride;  // elements between panels
 };
 
+// Memory to be read soon: `lines` cache lines from run and from every `step` bytes on. Each fetch asks for `each` lines.
+struct Ahead {
+  const char* run = nullptr;
+  int64_t step = 0, lines = 0, line = 0, each = 0, left = INT64_MAX;
+
+  void fetch() {
+    for (int64_t i = 0; i < each && left > 0; ++i, --left) {
+      __builtin_prefetch(run + line * 64, 0, 2);
+      if (++line == lines) {
+        line = 0;
+        run += step;
+      }
+    }
+  }
+  void divide_by(int64_t fetches) { each = (left + fetches - 1) / fetches; }
+};
+
 // The most vectors for a multiplication with a single reading of the matrix's rows.
 inline constexpr int64_t kFewVectors = 8;
 
@@ -40,8 +57,9 @@ template <class T> struct ProductKernels {
   // The rows of b are contiguous; or the rows of a and the columns of b, with at most kFewVectors columns: then c and the
   // addend may have any layout.
   void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend);
-  // k is at most kDepth.
-  void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, Addend<T> addend);
+  // k is at most kDepth. soon: memory to fetch while it multiplies, or null.
+  void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, Addend<T> addend,
+                          Ahead* soon);
   // Copies b (k x n) to panels, `stride` elements apart.
   void (*pack)(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride);
   // Copies rows x columns elements to contiguous rows, `to_row` elements apart.
@@ -59,7 +77,22 @@ struct FewVectors {
 };
 template <int64_t target, class T> const FewVectors& few_vectors();
 
+// Work on a product's elements as soon as they are final: rows x columns of the output's matrices, which follow each other.
+// Several threads call it.
+struct Following {
+  void (*run)(void* context, int64_t row, int64_t rows, int64_t column, int64_t columns);
+  // Returns memory that `run` will read for these elements.
+  Ahead (*soon)(void* context, int64_t row, int64_t rows, int64_t column, int64_t columns);
+  void* context;
+};
+// In a KernelRow's `own`: runs the product with work that follows its tiles, for a dense output. Returns false, having done
+// nothing, if the product's tiles are not tiles of the output.
+struct FollowedProduct {
+  bool (*run)(const Call& call, const Following& following);
+};
+
 template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels);
+template <class T> bool run_product(const Call& call, const ProductKernels<T>& kernels, const Following& following);
 template <class T> uint64_t product_workspace(const Call& call);
 
 }  // namespace plugrad::cpu

@@ -16,7 +16,9 @@ class PlainFusion final : public FusionKernel {
                reinterpret_cast<const uint64_t*>(&fusion) + fusion.struct_size / sizeof(uint64_t)) {
     size_t made = fusion.inputs;
     for (const plugrad_fusion_instruction& each : this->fusion().instructions()) {
-      kernels_.push_back(kernel_for(this->fusion().signature_of(each, made)));
+      plugrad_signature signature = this->fusion().signature_of(each, made);
+      if (&each == this->fusion().head()) signature.layout = PLUGRAD_STRIDED | PLUGRAD_BROADCAST | PLUGRAD_UNALIGNED;
+      kernels_.push_back(kernel_for(signature));
       made += each.results;
     }
   }
@@ -42,7 +44,7 @@ class PlainFusion final : public FusionKernel {
 class PlainFusion::Run {
  public:
   Run(const PlainFusion& of, const plugrad_op& op) : kernel_(of), fusion_(of.fusion()), op_(op) {
-    space_ = space_of(op, fusion_.rank());
+    space_ = space_of(fusion_, op);
     for (size_t i = 0; i < fusion_.inputs(); ++i) values_.push_back(*op.views[op.outputs + i]);
     is_placed_.resize(fusion_.values().size());
     for (size_t i = fusion_.inputs(); i < fusion_.values().size(); ++i) {
@@ -159,21 +161,35 @@ class PlainFusion::Run {
     return value;
   }
 
+  // Returns the operands of an instruction, for its op. The values of its results begin with number `made`.
+  std::vector<plugrad_view> views_of(const plugrad_fusion_instruction& i, size_t made) const {
+    std::vector<plugrad_view> views(values_.begin() + made, values_.begin() + made + i.results);
+    if (&i == fusion_.head()) {
+      views[0] = head_result(fusion_, op_);
+      views[0].buffer = values_[made].buffer;
+      views[0].offset = values_[made].offset;
+      views.insert(views.end(), values_.begin(), values_.begin() + fusion_.head_inputs());
+      return views;
+    }
+    const OpInfo& info = *op_info(i.opcode);
+    const auto inputs = fusion_.inputs_of(i);
+    const unsigned axes = fusion_.values()[info.shape == OpShape::reduction ? inputs[0] : made].axes;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const bool is_number = info.shape == OpShape::update && k > 0;
+      const plugrad_view& value = values_[inputs[k]];
+      const unsigned its = fusion_.values()[inputs[k]].axes;
+      views.push_back(is_immediate(value) ? value : in_domain(value, is_number ? fusion_.all_axes() : axes, its));
+    }
+    return views;
+  }
+
   // Calls f(kernel, op) for the op of each instruction.
   template <class F> void for_each_op(const F& f) {
     size_t made = fusion_.inputs(), at = 0;
     for (const plugrad_fusion_instruction& i : fusion_.instructions()) {
-      const OpInfo& info = *op_info(i.opcode);
-      std::vector<plugrad_view> views(values_.begin() + made, values_.begin() + made + i.results);
-      const auto inputs = fusion_.inputs_of(i);
-      const unsigned axes = fusion_.values()[info.shape == OpShape::reduction ? inputs[0] : made].axes;
-      for (size_t k = 0; k < inputs.size(); ++k) {
-        const bool is_number = info.shape == OpShape::update && k > 0;
-        const plugrad_view& value = values_[inputs[k]];
-        const unsigned its = fusion_.values()[inputs[k]].axes;
-        views.push_back(is_immediate(value) ? value : in_domain(value, is_number ? fusion_.all_axes() : axes, its));
-      }
-      for (size_t k = 0; info.shape == OpShape::update && k < i.results && is_running_; ++k)
+      const std::vector<plugrad_view> views = views_of(i, made);
+      const bool updates = op_info(i.opcode)->shape == OpShape::update;
+      for (size_t k = 0; updates && k < i.results && is_running_; ++k)
         copy(views[k], in_domain(values_[fusion_.arguments_of(i)[k]], 0, 0));  // unless the value is already there
       std::vector<const plugrad_view*> pointers;
       for (const plugrad_view& each : views) pointers.push_back(&each);
@@ -183,7 +199,7 @@ class PlainFusion::Run {
                     pointers.data(),
                     fusion_.attributes_of(i),
                     i.results,
-                    static_cast<uint16_t>(inputs.size()),
+                    static_cast<uint16_t>(views.size() - i.results),
                     op_.flags & ~uint32_t{PLUGRAD_ACCUMULATE},
                     nullptr,
                     0,

@@ -25,7 +25,8 @@ class Reference final : public Backend, public Fusions {
 
   // Fusions bring no gain here, and take additional memory; but tests want them.
   static const void* extension(std::string_view name) noexcept {
-    constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES;
+    constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES |
+                                   PLUGRAD_FUSION_PRODUCTS | PLUGRAD_FUSION_NORMS | PLUGRAD_FUSION_ATTENTION;
     return name == PLUGRAD_FUSIONS ? &kFusions<Reference, kContents, 65536, INT64_MAX> : nullptr;
   }
   const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override {

@@ -46,7 +46,9 @@ bool write_fusions(const Trace& trace, const Simplified& simplified, const Fusio
       return m.is_older() || m.outlives() || simplified.is(memory, Simplified::kBound) || is_read_elsewhere;
     };
     std::optional<FusionCall> written = write_fusion(*it.group, {trace, simplified.renumbered, stays});
-    if (written) written->call.kernel = fusion_kernel(*trace.device, written->call.attributes);
+    size_t taken = it.calls.size();
+    if (written && it.group->has_head()) taken = std::min(taken, fusion_reach(*trace.device, written->call.attributes));
+    if (written && taken == it.calls.size()) written->call.kernel = fusion_kernel(*trace.device, written->call.attributes);
     if (written && written->call.kernel) {
       made.fusions.push_back({std::move(*written), it.calls});
       continue;
@@ -54,7 +56,7 @@ bool write_fusions(const Trace& trace, const Simplified& simplified, const Fusio
     if (written && it.calls.size() == 2)
       for (const uint32_t at : it.calls)
         ++made.alone["the device has no kernel for the fusion of it"][op_label(trace.calls[at].op.opcode)];
-    replace(steps, step, divided(it, trace, limits));
+    replace(steps, step, divided(it, trace, limits, taken < it.calls.size() ? std::max<size_t>(taken, 1) : 0));
     return false;
   }
   return true;
@@ -93,7 +95,9 @@ void add_workspace(Call& fusion, const Trace& trace, std::vector<uint64_t>& work
 Fused fuse(const Trace& trace, const Simplified& simplified, const FusionChoice& choice, const plugrad_lists* lists) {
   const plugrad_fusions* const offered = choice.allowed && trace.device ? fusions_of(*trace.device) : nullptr;
   FusionLimits limits;
-  if (offered) limits = {offered->contents, choice.least.value_or(offered->least), offered->longest_row};
+  if (offered)
+    limits = {offered->contents, choice.least.value_or(offered->least), choice.least.value_or(offered->least_headed),
+              offered->longest_row};
   Schedule schedule = make_schedule(trace, simplified.each_time, offered ? &limits : nullptr);
   Fused made;
   made.reorders = std::ranges::any_of(schedule.steps, [](const Step& each) { return each.calls.size() > 1; });

@@ -1,9 +1,11 @@
 #include <core/steps/fusions.hpp>
 
 #include <core/runtime/dispatch/op_table.hpp>
+#include <plugrad/sdk/fusion_block.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace plugrad::steps {
 namespace {
@@ -22,8 +24,9 @@ const char* obstacle(const Call& call, const FusionLimits& limits) {
   const bool computes = op->shape == OpShape::elementwise || op->shape == OpShape::copy || op->opcode == PLUGRAD_OP_FILL;
   const bool reduces = op->shape == OpShape::reduction && op->opcode != PLUGRAD_OP_ARGMAX;
   const bool updates = op->shape == OpShape::update;
-  if (!computes && !reduces && !updates) return "not elementwise and no sum";
-  const uint32_t needed = reduces ? PLUGRAD_FUSION_REDUCTIONS : updates ? PLUGRAD_FUSION_UPDATES : 0;
+  const uint32_t head = head_content(op->opcode);
+  if (!computes && !reduces && !updates && !head) return "it is not elementwise and not a sum";
+  const uint32_t needed = head | (reduces * PLUGRAD_FUSION_REDUCTIONS) | (updates * PLUGRAD_FUSION_UPDATES);
   if (needed & ~limits.contents) return "the device's fusions do not contain it";
   if (call.op.flags & PLUGRAD_ACCUMULATE) return "it adds to its result";
   for (size_t i = 0; i < call.op.outputs; ++i)
@@ -130,8 +133,40 @@ bool Group::may_write(const Trace& trace, const Instruction& i, size_t operand) 
   return true;
 }
 
+void Group::add_head(const Trace& trace, uint32_t at) {
+  const Call& call = trace.calls[at];
+  Instruction made{at, {}, true};
+  for (size_t i = 0; i < call.views.size(); ++i) {
+    made.keys.push_back(key_of(call.views[i], call.memories[i], call.views[0], space_.rank));
+    if (i > 0) of_head_.insert(call.memories[i]);
+  }
+  written_.emplace(made.keys[0].memory, made.keys[0]);
+  instructions_.push_back(std::move(made));
+}
+
+// Whether the call uses the result of the head, does not use its further results, and changes no operand of the head.
+bool Group::may_follow_head(const Trace& trace, const Call& call) const {
+  const OpShape shape = op_info(call.op.opcode)->shape;
+  if (shape != OpShape::elementwise && shape != OpShape::copy) return false;
+  const auto further = std::span(instructions_[0].keys).subspan(1, trace.calls[instructions_[0].call].op.outputs - 1u);
+  bool reads_result = false;
+  for (size_t i = 0; i < call.memories.size(); ++i) {
+    const uint32_t memory = call.memories[i];
+    if (call.writes(i) && of_head_.contains(memory)) return false;
+    if (std::ranges::any_of(further, [&](const Key& each) { return each.memory == memory; })) return false;
+    reads_result = reads_result || (!call.writes(i) && written_.contains(memory));
+  }
+  return reads_result;
+}
+
 bool Group::add(const Trace& trace, uint32_t at, const FusionLimits& limits) {
   if (instructions_.size() == PLUGRAD_FUSION_INSTRUCTIONS) return false;
+  if (head_content(trace.calls[at].op.opcode)) {
+    if (!instructions_.empty()) return false;
+    add_head(trace, at);
+    return true;
+  }
+  if (has_head() && !may_follow_head(trace, trace.calls[at])) return false;
   std::optional<Instruction> made = instruction_of(trace, at);
   if (!made) return false;
   const Call& call = trace.calls[at];
@@ -210,7 +245,8 @@ class Scheduler {
   const char* start_group(uint32_t at) {
     const Call& call = trace_.calls[at];
     const plugrad_view& over = domain(call, op_info(call.op.opcode)->shape);
-    if (static_cast<uint64_t>(over.count) < std::max<uint64_t>(limits_->least, 2)) return "it has few elements";
+    const uint64_t least = head_content(call.op.opcode) ? limits_->least_headed : limits_->least;
+    if (static_cast<uint64_t>(over.count) < std::max<uint64_t>(least, 2)) return "it has few elements";
     auto group = std::make_unique<Group>(Space::of(over));
     if (!group->add(trace_, at, *limits_)) return "an operand is strided";
     made.steps.back().group = std::move(group);
@@ -241,9 +277,9 @@ Schedule make_schedule(const Trace& trace, const std::vector<uint32_t>& order, c
   return std::move(scheduler.made);
 }
 
-std::vector<Step> divided(const Step& step, const Trace& trace, const FusionLimits& limits) {
+std::vector<Step> divided(const Step& step, const Trace& trace, const FusionLimits& limits, size_t first) {
   std::vector<Step> made;
-  const size_t middle = step.calls.size() / 2;
+  const size_t middle = first ? first : step.group->has_head() ? 1 : step.calls.size() / 2;
   for (size_t i = 0; i < step.calls.size(); ++i) {
     if (i > 0 && i != middle && made.back().group && made.back().group->add(trace, step.calls[i], limits)) {
       made.back().calls.push_back(step.calls[i]);

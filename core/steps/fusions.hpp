@@ -2,7 +2,8 @@
 //
 // In the order of the trace, each call is appended to the first group of its space where it follows all calls on which it
 // depends: their results are its operands, or it overwrites their operands. Without such a group it starts a new group at
-// the end. A group of a single call runs as a plain call.
+// the end. A product, a normalisation or attention starts a group if the device takes it as a fusion's head; then only calls
+// that read its result, or results of such calls, are appended. A group of a single call runs as a plain call.
 #pragma once
 #include <plugrad/sdk/fusion.h>
 #include <core/steps/trace.hpp>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,13 +49,15 @@ struct Key {
 struct Instruction {
   uint32_t call;
   std::vector<Key> keys;  // of all operands; the memory of an immediate is kNever
+  bool is_head = false;   // only the first result is in the space
 };
 
 // The limits of a plugin's fusions.
 struct FusionLimits {
   uint32_t contents = 0;
-  uint64_t least = 0;        // elements of a fusion
-  uint64_t longest_row = 0;  // elements of a row with instructions after its reduction
+  uint64_t least = 0;         // elements of a fusion
+  uint64_t least_headed = 0;  // elements of a fusion with a head
+  uint64_t longest_row = 0;   // elements of a row with instructions after its reduction
 };
 
 // The calls of one fusion.
@@ -64,8 +68,11 @@ class Group {
   bool add(const Trace& trace, uint32_t call, const FusionLimits& limits);
   const Space& space() const { return space_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
+  bool has_head() const { return !instructions_.empty() && instructions_[0].is_head; }
 
  private:
+  void add_head(const Trace& trace, uint32_t call);
+  bool may_follow_head(const Trace& trace, const Call& call) const;
   std::optional<Instruction> instruction_of(const Trace& trace, uint32_t call) const;
   bool may_read(const Trace& trace, const Instruction& i, size_t operand, const FusionLimits& limits) const;
   bool may_write(const Trace& trace, const Instruction& i, size_t operand) const;
@@ -76,6 +83,7 @@ class Group {
   std::vector<Instruction> instructions_;
   std::map<uint32_t, Key> written_;
   std::map<uint32_t, std::vector<Key>> read_;  // not written by the group before
+  std::set<uint32_t> of_head_;                 // memories of the head's operands outside the space
 };
 
 // A part of the step: one call, or a fusion.
@@ -91,8 +99,9 @@ struct Schedule {
 
 // order: the calls to schedule. limits: null if the device runs no fusions.
 Schedule make_schedule(const Trace& trace, const std::vector<uint32_t>& order, const FusionLimits* limits);
-// Returns the halves of a group too large for a fusion, or declined by the device.
-std::vector<Step> divided(const Step& step, const Trace& trace, const FusionLimits& limits);
+// Divides a group that is too large for a fusion, or declined by the device. first: the number of calls of the first part;
+// 0: the head, or half of the calls.
+std::vector<Step> divided(const Step& step, const Trace& trace, const FusionLimits& limits, size_t first = 0);
 
 // A fusion as a call of the trace, with the block as its attributes.
 struct FusionCall {

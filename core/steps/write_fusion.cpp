@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace plugrad::steps {
 namespace {
@@ -19,7 +20,9 @@ class Writer {
     for (const auto& [memory, key] : written_)
       if (around_.stays(memory)) outputs_.push_back({current_.at(memory), input_in(memory)});
     const bool is_empty = std::ranges::none_of(inputs_, [](const Input& each) { return each.key.memory != kNever; });
-    if (is_empty || outputs_.empty() || inputs_.size() + outputs_.size() > PLUGRAD_FUSION_OPERANDS) return {};
+    if (outputs_.empty()) return {};
+    for (const Beside& each : beside_) outputs_.push_back({each.value, PLUGRAD_FUSION_NONE});
+    if (is_empty || inputs_.size() + outputs_.size() > PLUGRAD_FUSION_OPERANDS) return {};
     number_values();
     merge_axes();
     FusionCall made;
@@ -34,6 +37,13 @@ class Writer {
     Key key;
     plugrad_view view;
     bool is_fixed;  // an immediate that never changes
+    bool of_head = false;
+  };
+  // A further result of the head.
+  struct Beside {
+    uint16_t value;
+    plugrad_view view;
+    uint32_t memory;
   };
   // A value by its place: inputs first, then results. Until all inputs are known, a result is kResults and its number.
   static constexpr uint16_t kResults = 0x8000;
@@ -46,7 +56,26 @@ class Writer {
 
   const Call& call_of(const Instruction& i) const { return around_.trace.calls[i.call]; }
 
+  void add_head(const Instruction& i) {
+    const Call& call = call_of(i);
+    Line line{call.op.opcode, {}, {}, &call.attributes};
+    for (size_t k = 0; k < i.keys.size(); ++k) {
+      if (call.writes(k)) {
+        const auto value = static_cast<uint16_t>(kResults + results_++);
+        if (k == 0) current_[i.keys[k].memory] = value;
+        else beside_.push_back({value, call.views[k], i.keys[k].memory});
+        line.results.push_back(i.keys[k]);
+        continue;
+      }
+      line.arguments.push_back(static_cast<uint16_t>(inputs_.size()));
+      inputs_.push_back({i.keys[k], call.views[k], false, true});
+    }
+    written_.emplace(i.keys[0].memory, i.keys[0]);
+    lines_.push_back(std::move(line));
+  }
+
   void add(const Instruction& i) {
+    if (i.is_head) return add_head(i);
     const Call& call = call_of(i);
     const OpInfo& op = *op_info(call.op.opcode);
     Line line{op.opcode, {}, {}, &call.attributes};
@@ -66,7 +95,7 @@ class Writer {
     if (key.memory == kNever) return number(i, operand, view);
     if (const auto made = current_.find(key.memory); made != current_.end()) return made->second;
     for (size_t k = 0; k < inputs_.size(); ++k)
-      if (inputs_[k].key == key) return static_cast<uint16_t>(k);
+      if (inputs_[k].key == key && !inputs_[k].of_head) return static_cast<uint16_t>(k);
     inputs_.push_back({key, view, false});
     return static_cast<uint16_t>(inputs_.size() - 1);
   }
@@ -84,7 +113,7 @@ class Writer {
 
   uint16_t input_in(uint32_t memory) const {
     for (size_t k = 0; k < inputs_.size(); ++k)
-      if (inputs_[k].key.memory == memory) return static_cast<uint16_t>(k);
+      if (inputs_[k].key.memory == memory && !inputs_[k].of_head) return static_cast<uint16_t>(k);
     return PLUGRAD_FUSION_NONE;
   }
 
@@ -105,7 +134,7 @@ class Writer {
     for (int d = space.rank; d-- > 0;) {
       bool all = d + 1 < space.rank;
       for (const Instruction& i : group_.instructions())
-        for (const Key& key : i.keys) all = all && joins(d, key);
+        for (const Key& key : std::span(i.keys).first(i.is_head ? 1 : i.keys.size())) all = all && joins(d, key);
       if (!all) last_axes_.insert(last_axes_.begin(), d), extents_.insert(extents_.begin(), space.extents[d]);
       else extents_.front() *= space.extents[d];
     }
@@ -153,8 +182,12 @@ class Writer {
       call.views.push_back(view_for(view_of(memory), key, true));
       call.memories.push_back(memory);
     }
+    for (const Beside& each : beside_) {
+      call.views.push_back(each.view);
+      call.memories.push_back(each.memory);
+    }
     for (const Input& each : inputs_) {
-      call.views.push_back(view_for(each.view, each.key, false));
+      call.views.push_back(each.of_head ? each.view : view_for(each.view, each.key, false));
       call.memories.push_back(each.key.memory);
     }
     call.attributes = block();
@@ -171,10 +204,12 @@ class Writer {
 
   std::vector<std::byte> block() const {
     FusionParts parts{static_cast<uint16_t>(last_axes_.size()), static_cast<uint16_t>(inputs_.size()), {}, {}, outputs_};
-    for (const Input& each : inputs_) parts.values.push_back({each.key.dtype, axes_of(each.key)});
+    for (const Input& each : inputs_)
+      parts.values.push_back({each.key.dtype, each.of_head ? uint8_t{0} : axes_of(each.key)});
     for (const Line& line : lines_) {
       parts.lines.push_back({line.opcode, line.arguments, static_cast<uint8_t>(line.results.size()), *line.attributes});
-      for (const Key& key : line.results) parts.values.push_back({key.dtype, axes_of(key)});
+      const bool is_head = head_content(line.opcode);
+      for (const Key& key : line.results) parts.values.push_back({key.dtype, is_head ? uint8_t{0} : axes_of(key)});
     }
     const std::vector<uint64_t> words = packed(parts);
     const auto* const first = reinterpret_cast<const std::byte*>(words.data());
@@ -193,6 +228,7 @@ class Writer {
   std::vector<Input> inputs_;
   std::vector<Line> lines_;
   std::vector<plugrad_fusion_output> outputs_;
+  std::vector<Beside> beside_;
   std::vector<FusionCall::Number> numbers_;
   std::map<uint32_t, uint16_t> current_;  // by memory: its current value
   std::map<uint32_t, Key> written_;

@@ -37,6 +37,7 @@ class Sim final : public Backend, public NativeStreams, public CallLists {
 
   const plugrad_kernel* resolve(const plugrad_signature& signature);
   const plugrad_kernel* fusion_kernel(const plugrad_fusion& fusion);
+  uint32_t fusion_reach() const { return settings_.reach; }
   plugrad_buffer* alloc(uint64_t bytes) override;
   void free(plugrad_buffer* buffer) noexcept override;
   void memory_info(uint64_t& free_bytes, uint64_t& total_bytes) override;

@@ -94,9 +94,13 @@ const plugrad_kernel* fusion_kernel(plugrad_device* device, const plugrad_fusion
     return nullptr;
   }
 }
-constexpr plugrad_fusions kFusions = {sizeof(plugrad_fusions),
-                                      PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES, 65536,
-                                      INT64_MAX, fusion_kernel};
+uint32_t fusion_reach(plugrad_device* device, const plugrad_fusion* fusion) noexcept {
+  return std::min<uint32_t>(fusion->instructions, backend_of<Sim>(device).fusion_reach());
+}
+constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES |
+                               PLUGRAD_FUSION_PRODUCTS | PLUGRAD_FUSION_NORMS | PLUGRAD_FUSION_ATTENTION;
+constexpr plugrad_fusions kFusions = {sizeof(plugrad_fusions), kContents,    65536, INT64_MAX,
+                                      fusion_kernel,           fusion_reach, 65536};
 
 constexpr plugrad_backend table() {
   plugrad_backend t = backend_table<Sim>("sim", "0");

@@ -38,10 +38,12 @@ template <class F> void for_each_name(const char* list, F each) {
 
 Settings::Settings(const Options& options) {
   options.allow({"latency", "memory", "without_layouts", "without_dtypes", "without_ops", "fail_at", "index_error_at",
-                 "refuse_at", "unsupported_at", "no_room_at", "lose_at", "slow_at", "fail_copy_at", "oom_at", "full_at"});
+                 "refuse_at", "unsupported_at", "no_room_at", "lose_at", "slow_at", "fail_copy_at", "oom_at", "full_at",
+                 "reach"});
   latency = static_cast<uint32_t>(options.integer("latency", 0, 0, 1000000));
   memory = static_cast<uint64_t>(options.integer("memory", kDefaultMemory, kLeastMemory, kMostMemory));
   without_layouts = static_cast<uint16_t>(options.integer("without_layouts", 0, 0, PLUGRAD_ALL_LAYOUTS));
+  reach = static_cast<uint32_t>(options.integer("reach", reach, 0, PLUGRAD_FUSION_INSTRUCTIONS));
   for (const FaultOption& option : kFaults)
     faults[option.fault] = static_cast<uint64_t>(options.integer(option.key, 0, 0, INT64_MAX));
   for_each_name(options.find("without_dtypes"), [&](std::string_view name) {

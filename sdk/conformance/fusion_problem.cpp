@@ -25,6 +25,29 @@ class Maker {
     all_ = 2 * last_ - 1;
   }
 
+  // The lines of a fusion with a head are only elementwise.
+  std::optional<FusionProblem> make_headed() {
+    std::vector<const OpInfo*> heads;
+    for (const OpInfo& op : kOps)
+      if (head_content(op.opcode) & offered_.contents && op.is_for(dtype_) && has_(op.opcode, dtype_)) heads.push_back(&op);
+    if (heads.empty()) return {};
+    const OpInfo& op = *heads[static_cast<size_t>(random_.below(static_cast<int64_t>(heads.size())))];
+    FusionParts::Line head{op.opcode, {}, op.outputs};
+    is_headed_ = true;
+    draw_head(head);
+    if (random_.one_in(4)) set_space({count_of(made_.space)});  // the host merges axes
+    for (int64_t i = random_.below(3); i > 0; --i) add_input(random_axes());
+    for (int64_t i = random_.below(3); i > 0; --i) add_number(random_.uniform(-3, 3));
+    made_.parts.inputs = static_cast<uint16_t>(made_.inputs.size());
+    for (uint16_t k = 0; k < made_.head_inputs(); ++k) head.arguments.push_back(k);
+    push(std::move(head), dtype_, 0);
+    const int64_t lines = 1 + random_.below(5);
+    for (int64_t tries = 0; tries < 40 * lines && made_.parts.lines.size() <= static_cast<size_t>(lines); ++tries)
+      add_line();
+    add_outputs();
+    return std::move(made_);
+  }
+
   FusionProblem make() {
     const int64_t inputs = 1 + random_.below(5);
     add_input(0);
@@ -38,6 +61,64 @@ class Maker {
   }
 
  private:
+  void set_space(const Shape& result) {
+    made_.space = result;
+    made_.parts.rank = static_cast<uint16_t>(result.size());
+    last_ = 1u << (result.size() - 1);
+    all_ = 2 * last_ - 1;
+  }
+  void add_head_input(const Shape& shape, bool may_turn) {
+    made_.inputs.push_back(random_array(dtype_, shape, {-1, 1}, random_));
+    made_.is_immediate.push_back(false);
+    made_.parts.values.push_back({dtype_, 0});
+    made_.is_turned.push_back(may_turn && random_.one_in(3));
+  }
+  int64_t extent() {
+    static constexpr int64_t kExtents[] = {2, 3, 8, 17, 40, 64, 70, 130};
+    return kExtents[random_.below(8)];
+  }
+
+  // Draws the head's operands and attributes.
+  void draw_head(FusionParts::Line& head) {
+    const int64_t m = extent(), n = extent(), k = random_.one_in(8) ? 1200 : extent(), batches = 2 + random_.below(3);
+    const bool is_batched = random_.one_in(3);
+    const auto matrix = [&](int64_t rows, int64_t columns) {
+      return is_batched ? Shape{batches, rows, columns} : Shape{rows, columns};
+    };
+    set_space(matrix(m, n));
+    made_.head_results.push_back(made_.space);
+    switch (head.opcode) {
+      case PLUGRAD_OP_MATMUL:
+      case PLUGRAD_OP_MATMUL_ADD:
+        add_head_input(matrix(m, k), true);
+        add_head_input(matrix(k, n), true);
+        if (head.opcode == PLUGRAD_OP_MATMUL_ADD) add_head_input(made_.space, true);
+        return;
+      case PLUGRAD_OP_ATTENTION: {
+        const int64_t width = extent();
+        add_head_input(matrix(m, width), false);
+        add_head_input(matrix(k, width), false);
+        add_head_input(matrix(k, n), false);
+        add_head_input(matrix(m, k), false);
+        made_.head_results.push_back(matrix(m, 1));
+        return set_attributes(head, plugrad_attention{sizeof(plugrad_attention), random_.one_in(2), 0.3});
+      }
+      case PLUGRAD_OP_SOFTMAX:
+      case PLUGRAD_OP_LOG_SOFTMAX: {
+        add_head_input(made_.space, false);
+        const auto axis = static_cast<int32_t>(random_.below(static_cast<int64_t>(made_.space.size())));
+        return set_attributes(head, plugrad_axis{sizeof(plugrad_axis), axis});
+      }
+      default:  // LAYER_NORM, RMS_NORM
+        set_space({m, n});
+        made_.head_results = {made_.space};
+        add_head_input(made_.space, false);
+        add_head_input({n}, false);
+        if (head.opcode == PLUGRAD_OP_LAYER_NORM) add_head_input({n}, false);
+        return set_attributes(head, plugrad_norm{sizeof(plugrad_norm), 0, 1e-5});
+    }
+  }
+
   unsigned random_axes() {
     const unsigned outer = last_ - 1;
     const unsigned forms[] = {0, 0, 0, last_, outer, all_, static_cast<unsigned>(random_.below(all_ + 1))};
@@ -75,6 +156,7 @@ class Maker {
 
   // Whether an instruction may read the value: the result of a reduction only if the device's fusions allow it (ROWS).
   bool may_read(size_t value) const {
+    if (value < made_.head_inputs() || made_.is_beside_space(value)) return false;
     const unsigned axes = made_.parts.values[value].axes;
     if (value < made_.parts.inputs || !axes) return true;
     return goes_on(axes);
@@ -88,12 +170,12 @@ class Maker {
 
   void add_line() {
     const OpInfo& op = kOps[static_cast<size_t>(random_.below(static_cast<int64_t>(std::size(kOps))))];
-    if (op.shape == OpShape::update) return add_update(op);
-    if (op.shape == OpShape::reduction) return add_reduction(op);
+    if (op.shape == OpShape::update) return is_headed_ ? void() : add_update(op);
+    if (op.shape == OpShape::reduction) return is_headed_ ? void() : add_reduction(op);
     if (op.opcode == PLUGRAD_OP_CAST) return add_cast();
     const bool computes = op.shape == OpShape::elementwise || op.opcode == PLUGRAD_OP_COPY;
     if (!computes || !op.is_for(dtype_) || !has_(op.opcode, dtype_)) return;
-    const bool on_rows = last_ != all_ && goes_on(last_) && random_.one_in(4);
+    const bool on_rows = !is_headed_ && last_ != all_ && goes_on(last_) && random_.one_in(4);
     FusionParts::Line line{op.opcode, {}};
     for (int k = op.outputs; k < op.operand_count(); ++k) {
       const std::optional<uint16_t> value = pick(op.operand_dtype(k, dtype_), on_rows ? last_ : 0);
@@ -170,7 +252,8 @@ class Maker {
     for (size_t v = parts.inputs; v < parts.values.size(); ++v) {
       if ((is_read[v] && !random_.one_in(4)) || parts.inputs + parts.outputs.size() == PLUGRAD_FUSION_OPERANDS) continue;
       plugrad_fusion_output output{static_cast<uint16_t>(v), PLUGRAD_FUSION_NONE};
-      for (uint16_t i = 0; i < parts.inputs && random_.one_in(3); ++i) {
+      const auto first = static_cast<uint16_t>(made_.head_inputs());
+      for (uint16_t i = first; i < parts.inputs && !made_.is_beside_space(v) && random_.one_in(3); ++i) {
         const bool fits = parts.values[i].dtype == parts.values[v].dtype && parts.values[i].axes == parts.values[v].axes;
         if (!fits || is_taken[i] || made_.is_immediate[i]) continue;
         output.over = i;
@@ -187,6 +270,7 @@ class Maker {
   Random& random_;
   FusionProblem made_;
   unsigned last_ = 1, all_ = 1, reduced_ = 0;  // reduced_: by the last reduction
+  bool is_headed_ = false;
 };
 
 }  // namespace
@@ -196,6 +280,25 @@ Shape FusionProblem::shape_of(unsigned axes) const {
   for (size_t d = 0; d < shape.size(); ++d)
     if (axes >> d & 1) shape[d] = 1;
   return shape;
+}
+
+void FusionProblem::cut(size_t lines) {
+  parts.lines.resize(lines);
+  size_t values = parts.inputs;
+  for (const FusionParts::Line& line : parts.lines) values += line.results;
+  parts.values.resize(values);
+  std::erase_if(parts.outputs, [&](const plugrad_fusion_output& each) { return each.value >= values; });
+  const auto last = static_cast<uint16_t>(values - 1);
+  if (std::ranges::none_of(parts.outputs, [&](const plugrad_fusion_output& each) { return each.value == last; }))
+    parts.outputs.push_back({last, PLUGRAD_FUSION_NONE});
+}
+
+std::optional<FusionProblem> random_headed_fusion(const plugrad_fusions& offered, uint8_t dtype, const HasKernel& has,
+                                                  Random& random) {
+  for (;;) {
+    std::optional<FusionProblem> made = Maker(offered, dtype, has, random).make_headed();
+    if (!made || made->parts.lines.size() > 1) return made;
+  }
 }
 
 FusionProblem random_fusion(const plugrad_fusions& offered, uint8_t dtype, const HasKernel& has, Random& random) {

@@ -38,6 +38,14 @@ const plugrad_fusions* fusions_of(const DeviceState& device) {
   return found;
 }
 
+size_t fusion_reach(DeviceState& device, std::span<const std::byte> bytes) {
+  const auto& fusion = *reinterpret_cast<const plugrad_fusion*>(bytes.data());
+  const plugrad_fusions& offered = *fusions_of(device);
+  if (!offered.reach) return fusion.instructions;
+  const auto ask = [&] { return offered.reach(device.handle, &fusion); };
+  return contained_value(device.name, "the reach of a fusion", ask);
+}
+
 const plugrad_kernel* fusion_kernel(DeviceState& device, std::span<const std::byte> fusion) {
   auto key = std::make_pair(static_cast<const DeviceState*>(&device),
                             std::string(reinterpret_cast<const char*>(fusion.data()), fusion.size()));

@@ -12,5 +12,7 @@ namespace plugrad {
 const plugrad_fusions* fusions_of(const DeviceState& device);
 // Returns the device's kernel for a fusion, or null without such a kernel. It asks the plugin once for each fusion.
 const plugrad_kernel* fusion_kernel(DeviceState& device, std::span<const std::byte> fusion);
+// Returns how many of the first instructions of a fusion with a head the device takes.
+size_t fusion_reach(DeviceState& device, std::span<const std::byte> fusion);
 
 }  // namespace plugrad

@@ -7,6 +7,7 @@
 #pragma once
 #include <plugrad/sdk/fusion.h>
 #include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/fusion_block.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -55,6 +56,15 @@ class Fusion {
     const OpInfo* const op = op_info(i.opcode);
     return arguments_of(i).subspan(op && op->shape == OpShape::update ? i.results : 0);
   }
+  // Returns the head, or null.
+  const plugrad_fusion_instruction* head() const {
+    const plugrad_fusion_instruction& first = instructions()[0];
+    return head_content(first.opcode) ? &first : nullptr;
+  }
+  // The first inputs, which belong to the head.
+  size_t head_inputs() const { return head() ? head()->arguments : 0; }
+  // Whether the value is a further result of the head.
+  bool is_beside_space(uint16_t value) const { return head() && value > inputs() && value < inputs() + head()->results; }
   unsigned all_axes() const { return (1u << block_->rank) - 1; }
 
  private:
@@ -95,6 +105,27 @@ inline std::string flaw_of_dtypes(const Fusion& p, const plugrad_fusion_instruct
   return {};
 }
 
+inline std::string flaw_of_head(const Fusion& p, const plugrad_fusion_instruction& i) {
+  const auto arguments = p.arguments_of(i);
+  if (arguments.size() > p.inputs()) return "has arguments that are not inputs";
+  for (size_t k = 0; k < arguments.size(); ++k)
+    if (arguments[k] != k || p.values()[k].axes) return "has arguments that are not the first inputs";
+  for (size_t k = 0; k < i.results; ++k)
+    if (p.values()[p.inputs() + k].axes) return "has a result with axes";
+  for (uint16_t value = p.inputs() + 1; value < p.inputs() + i.results; ++value)
+    if (std::none_of(p.outputs().begin(), p.outputs().end(), [&](const auto& each) { return each.value == value; }))
+      return "has a further result that is not an output";
+  return {};
+}
+
+// A line behind a head.
+inline std::string flaw_behind_head(const Fusion& p, const plugrad_fusion_instruction& i, const OpInfo& op) {
+  if (op.shape != OpShape::elementwise && op.shape != OpShape::copy) return "is not for a fusion with a head";
+  for (const uint16_t argument : p.arguments_of(i))
+    if (argument < p.head_inputs() || p.is_beside_space(argument)) return "reads an operand of the head";
+  return {};
+}
+
 inline std::string flaw_of_axes(const Fusion& p, const plugrad_fusion_instruction& i, const OpInfo& op, size_t first) {
   const unsigned axes = p.values()[first].axes;
   const auto arguments = p.arguments_of(i);
@@ -118,15 +149,19 @@ inline std::string flaw_of(const plugrad_fusion& block) {
   for (const plugrad_fusion_instruction& i : p.instructions()) {
     const OpInfo* const op = op_info(i.opcode);
     const auto fail = [&](const std::string& why) { return (op ? op->name : "an unknown op") + (" " + why); };
-    if (!op) return fail("is no instruction");
+    if (!op) return fail("is not an instruction");
     const bool computes = op->works_in_place() || op->opcode == PLUGRAD_OP_FILL;
-    if (!computes && (op->shape != OpShape::reduction || op->opcode == PLUGRAD_OP_ARGMAX)) return fail("is no instruction");
+    const bool reduces = op->shape == OpShape::reduction && op->opcode != PLUGRAD_OP_ARGMAX;
+    const bool is_head = &i == p.head();
+    if (!computes && !reduces && !is_head) return fail("is not an instruction");
     if (i.first + i.arguments > block.arguments || made + i.results > block.values)
       return fail("has operands without place");
     for (const uint16_t argument : p.arguments_of(i))
       if (argument >= made) return fail("reads a value before it is made");
     if (std::string flaw = detail::flaw_of_dtypes(p, i, *op, made); !flaw.empty()) return fail(flaw);
-    if (std::string flaw = detail::flaw_of_axes(p, i, *op, made); !flaw.empty()) return fail(flaw);
+    std::string flaw = is_head ? detail::flaw_of_head(p, i) : p.head() ? detail::flaw_behind_head(p, i, *op) : std::string();
+    if (flaw.empty() && !is_head) flaw = detail::flaw_of_axes(p, i, *op, made);
+    if (!flaw.empty()) return fail(flaw);
     made += i.results;
   }
   if (made != block.values) return "it has values that nothing makes";
@@ -144,17 +179,45 @@ inline std::array<int64_t, PLUGRAD_MAX_RANK> space_of(const plugrad_op& op, int 
     for (int d = 0; d < rank && !is_immediate(*op.views[k]); ++d) extents[d] = std::max(extents[d], op.views[k]->shape[d]);
   return extents;
 }
+// The same for the operands of a fusion's call.
+inline std::array<int64_t, PLUGRAD_MAX_RANK> space_of(const Fusion& p, const plugrad_op& op) {
+  if (!p.head()) return space_of(op, p.rank());
+  const auto is_inside = [&](const plugrad_fusion_output& each) { return !p.is_beside_space(each.value); };
+  const auto first = std::find_if(p.outputs().begin(), p.outputs().end(), is_inside);  // it has the whole space
+  std::array<int64_t, PLUGRAD_MAX_RANK> extents;
+  extents.fill(1);
+  if (first != p.outputs().end()) std::copy_n(op.views[first - p.outputs().begin()]->shape, p.rank(), extents.begin());
+  return extents;
+}
+
+// Returns the first result of a fusion's head as the head's op demands it: dense, without memory.
+inline plugrad_view head_result(const Fusion& p, const plugrad_op& op) {
+  const auto input = [&](int k) -> const plugrad_view& { return *op.views[op.outputs + k]; };
+  plugrad_view v = input(0);
+  const int last = v.rank - 1;
+  const uint32_t content = head_content(p.head()->opcode);
+  if (content == PLUGRAD_FUSION_PRODUCTS) v.shape[last] = input(1).shape[last];
+  if (content == PLUGRAD_FUSION_ATTENTION) v.shape[last] = input(2).shape[last];
+  v.count = 1;
+  v.layout = 0;
+  v.buffer = nullptr;
+  v.offset = 0;
+  for (int d = v.rank; d-- > 0; v.count *= v.shape[d]) v.strides[d] = v.count;
+  return v;
+}
 
 // Returns a description of the first flaw of a call's operands, or "". The call's fusion itself has no flaws.
 inline std::string flaw_of(const Fusion& p, const plugrad_op& op) {
   if (op.outputs != p.outputs().size() || op.inputs != p.inputs()) return "the number of operands differs";
-  const auto space = space_of(op, p.rank());
+  const auto space = space_of(p, op);
   for (int k = 0; k < op.outputs + op.inputs; ++k) {
     const bool is_output = k < op.outputs;
     const plugrad_view& v = *op.views[k];
+    const auto number = static_cast<uint16_t>(is_output ? p.outputs()[k].value : k - op.outputs);
     const std::string which = (is_output ? "output " : "input ") + std::to_string(is_output ? k : k - op.outputs);
-    const plugrad_fusion_value& value = p.values()[is_output ? p.outputs()[k].value : k - op.outputs];
+    const plugrad_fusion_value& value = p.values()[number];
     if (v.dtype != value.dtype) return which + " has another dtype than its value";
+    if (is_output ? p.is_beside_space(number) : number < p.head_inputs()) continue;
     if (is_immediate(v)) {
       if (is_output || value.axes != p.all_axes()) return which + " is a number";
       continue;
@@ -219,7 +282,17 @@ class Fusions {
   virtual ~Fusions() = default;
   // Returns the fusion's kernel, or null. May throw std::bad_alloc. Called by several threads at a time.
   virtual const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) = 0;
+  // Returns how many of the first instructions of a fusion with a head the device takes. Called as fusion_kernel.
+  virtual uint32_t fusion_reach(const plugrad_fusion& fusion) { return fusion.instructions; }
 };
+
+template <class B> uint32_t reach_of_fusion(plugrad_device* handle, const plugrad_fusion* fusion) noexcept {
+  try {
+    return static_cast<Fusions&>(static_cast<B&>(*OpenDevice::of(handle).backend)).fusion_reach(*fusion);
+  } catch (...) {
+    return 0;
+  }
+}
 
 template <class B> const plugrad_kernel* kernel_of_fusion(plugrad_device* handle, const plugrad_fusion* fusion) noexcept {
   OpenDevice& device = OpenDevice::of(handle);
@@ -230,8 +303,9 @@ template <class B> const plugrad_kernel* kernel_of_fusion(plugrad_device* handle
   }
 }
 
-template <class B, uint32_t contents, uint64_t least, uint64_t longest_row = 0>
-inline constexpr plugrad_fusions kFusions{sizeof(plugrad_fusions), contents, least, longest_row, kernel_of_fusion<B>};
+template <class B, uint32_t contents, uint64_t least, uint64_t longest_row = 0, uint64_t least_headed = least>
+inline constexpr plugrad_fusions kFusions{sizeof(plugrad_fusions), contents,           least,       longest_row,
+                                          kernel_of_fusion<B>,     reach_of_fusion<B>, least_headed};
 
 }  // namespace sdk_v0_r0
 }  // namespace plugrad

@@ -1,6 +1,7 @@
-// Writes the block of a fusion, for hosts and tests.
+// The blocks of fusions: what may be a head, and, for hosts and tests, how a block is written.
 #pragma once
 #include <plugrad/sdk/fusion.h>
+#include <plugrad/sdk/ops.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -10,6 +11,20 @@
 #pragma GCC visibility push(hidden)
 namespace plugrad {
 inline namespace sdk_v0_r0 {
+
+// Returns the bit of `contents` for an op that may be a fusion's head, or 0.
+constexpr uint32_t head_content(uint32_t opcode) {
+  switch (opcode) {
+    case PLUGRAD_OP_MATMUL:
+    case PLUGRAD_OP_MATMUL_ADD: return PLUGRAD_FUSION_PRODUCTS;
+    case PLUGRAD_OP_LAYER_NORM:
+    case PLUGRAD_OP_RMS_NORM:
+    case PLUGRAD_OP_SOFTMAX:
+    case PLUGRAD_OP_LOG_SOFTMAX: return PLUGRAD_FUSION_NORMS;
+    case PLUGRAD_OP_ATTENTION: return PLUGRAD_FUSION_ATTENTION;
+    default: return 0;
+  }
+}
 
 struct FusionParts {
   struct Line {
