@@ -38,6 +38,7 @@ class Child {
   bool ended(std::optional<int>& status);
   // Kills the child's process group.
   void stop();
+  pid_t process() const { return process_; }
 
  private:
   pid_t process_ = 0;

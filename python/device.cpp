@@ -166,6 +166,11 @@ void bind_properties(nb::class_<Device>& c) {
       .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(self.attr("name"))); });
 }
 
+void bind_end_of_process(nb::module_& m) {
+  m.def("_finish_all", [] { unlocked([] { finish_all(); }); });
+  nb::module_::import_("atexit").attr("register")(m.attr("_finish_all"));
+}
+
 void bind_actions(nb::class_<Device>& c) {
   c.def(
        "synchronize", [](const Device& d) { unlocked([d] { d.sync(); }); },
@@ -329,6 +334,7 @@ void bind_devices(nb::module_& m) {
   bind_makers(device);
   bind_properties(device);
   bind_actions(device);
+  bind_end_of_process(m);
 }
 
 void bind_runtime(nb::module_& m) {

@@ -187,6 +187,8 @@ uint32_t Device::capabilities() const { return state_->info.capabilities; }
 uint64_t Device::alignment() const { return state_->info.alignment; }
 int32_t Device::dlpack_type() const { return state_->info.dlpack_type; }
 
+void finish_all() noexcept { streams::finish_all(); }
+
 void Device::sync() const {
   if (!state_->compute) return;
   const observe::Event waiting(EventKind::wait, "synchronize", state_);

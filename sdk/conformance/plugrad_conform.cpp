@@ -137,9 +137,9 @@ void add_options(Request& request, Lists& lists) {
       "option", po::value(&lists.options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
       "jobs", po::value(&request.jobs)->value_name("N"), "processes at a time (1)")(
       "deadline", po::value(&request.deadline)->value_name("SECONDS"),
-      "how long a check may take until it counts as hanging (300)")(
-      "budget", po::value(&request.budget)->value_name("SECONDS"),
-      "after this time no further case begins; those that did not are listed")(
+      "how long a check may take until it counts as hanging (300); on a busy machine, time without a processor does not "
+      "count")("budget", po::value(&request.budget)->value_name("SECONDS"),
+               "after this time no further case begins; those that did not are listed")(
       "perf", po::bool_switch(&request.perf),
       "check nothing, but time the kernels of f32, or of --only and --dtype, also as shares of the device's speed of "
       "copying")("require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(

@@ -1,6 +1,7 @@
 #include <sdk/conformance/supervisor.hpp>
 
 #include <process/child.hpp>
+#include <process/patience.hpp>
 #include <sdk/conformance/result.hpp>
 #include <sdk/conformance/sanitizer.hpp>
 
@@ -65,10 +66,10 @@ class Remote {
     running_ = "exit with work in flight";
     ask("leave");
     child_.close_input();
-    const Clock::time_point end = Clock::now() + plan_.deadline;
+    Patience patience(child_.process(), plan_.deadline);
     std::optional<int> status;
     while (!child_.ended(status)) {
-      if (Clock::now() > end) throw hung();
+      if (patience.is_over()) throw hung();
       child_.read(milliseconds(20), texts_);
     }
     if (status && *status) throw gone(text_of_ending(status));
@@ -87,12 +88,13 @@ class Remote {
     return gone("gave no sign of life for " + std::to_string(plan_.deadline.count()) + " s");
   }
   Message next() {
-    const Clock::time_point end = Clock::now() + plan_.deadline;
+    std::optional<Patience> patience;
     std::optional<int> status;
     for (bool over = false;;) {
       if (std::optional<Message> message = take_message(texts_[0])) return *message;
       if (over) throw gone(text_of_ending(status));
-      if (Clock::now() > end) throw hung();
+      if (!patience) patience.emplace(child_.process(), plan_.deadline);
+      if (patience->is_over()) throw hung();
       const size_t before = texts_[0].size();
       child_.read(milliseconds(child_.is_open(Child::Stream::records) ? 50 : 1), texts_);
       if (texts_[0].size() == before) over = child_.ended(status);

@@ -12,7 +12,7 @@ namespace plugrad::conformance {
 struct Plan {
   std::vector<std::string> worker;     // the command that starts a worker
   std::vector<size_t> cases;           // numbers in all_cases
-  std::chrono::seconds deadline{300};  // for a sign of life from a worker
+  std::chrono::seconds deadline{300};  // for a sign of life from a worker, see Patience
   std::chrono::seconds budget{0};      // afterwards no case begins; 0: none
   unsigned jobs = 1;
   bool verbose = false;   // prints the plugin's log

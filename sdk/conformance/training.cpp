@@ -1,6 +1,7 @@
 #include <sdk/conformance/training.hpp>
 
 #include <process/child.hpp>
+#include <process/patience.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -10,7 +11,6 @@ namespace plugrad::conformance {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 std::vector<std::string> command(const Plan& plan, const std::string& file, const Settings& settings) {
   const fs::path program = fs::path(plan.worker.front()).parent_path() / "plugrad";
@@ -29,9 +29,9 @@ std::string run(const std::vector<std::string>& words, std::chrono::seconds dead
   if (!error.empty()) return "";
   std::array<std::string, 3> texts;
   std::optional<int> status;
-  const Clock::time_point end = Clock::now() + deadline;
+  Patience patience(child.process(), deadline);
   while (!child.ended(status)) {
-    if (Clock::now() > end) {
+    if (patience.is_over()) {
       child.stop();
       error = "the program that trains did not finish within " + std::to_string(deadline.count()) + " s";
       return "";

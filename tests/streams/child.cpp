@@ -31,6 +31,21 @@ int leave_with_work_in_flight() {
   return 0;
 }
 
+// A driver's exit handler runs before the core's, and finds work in flight unless the program has waited for it.
+int leave_before_the_core(bool finishes) {
+  DeviceState& d = shared_devices().first;
+  released_by_a_static = make(d, kSmallBytes);
+  sim().set_latency(nullptr, 20000);
+  fill(*released_by_a_static, 1);
+  std::atexit([] {
+    if (streams::poll(*released_by_a_static->device->compute) < released_by_a_static->written) _exit(5);
+  });
+  if (finishes) streams::finish_all();
+  return 0;
+}
+int leave_after_finishing() { return leave_before_the_core(true); }
+int leave_without_finishing() { return leave_before_the_core(false); }
+
 int leave_with_a_failure_nobody_saw() {
   DeviceState& d = shared_devices().first;
   released_by_a_static = make(d, kSmallBytes);
@@ -107,10 +122,9 @@ struct Mode {
   const char* name;
   int (*run)();
 };
-constexpr Mode kModes[] = {{"work", leave_with_work_in_flight},
-                           {"failure", leave_with_a_failure_nobody_saw},
-                           {"threads", leave_while_threads_submit},
-                           {"fork", fork_with_work_in_flight}};
+constexpr Mode kModes[] = {{"work", leave_with_work_in_flight},     {"finished", leave_after_finishing},
+                           {"unfinished", leave_without_finishing}, {"failure", leave_with_a_failure_nobody_saw},
+                           {"threads", leave_while_threads_submit}, {"fork", fork_with_work_in_flight}};
 }  // namespace
 }  // namespace plugrad::test
 

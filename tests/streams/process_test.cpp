@@ -30,6 +30,11 @@ void expect_clean_end(const std::string& mode) {
 }
 
 TEST(Process, LeavesAfterTheWorkInFlightIsDone) { expect_clean_end("work"); }
+TEST(Process, FinishesBeforeADriverLeaves) {
+  expect_clean_end("finished");
+  const int status = status_of_child("unfinished");
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5) << status;
+}
 TEST(Process, LeavesWithAFailureThatNobodySaw) { expect_clean_end("failure"); }
 TEST(Process, LeavesWhileOtherThreadsSubmit) { expect_clean_end("threads"); }
 TEST(Process, ForksWithWorkInFlight) { expect_clean_end("fork"); }

@@ -1,5 +1,6 @@
 // plugrad: lists devices, and trains and evaluates networks on them.
 #include <plugrad/sdk/abi.h>
+#include <plugrad/runtime/device.hpp>
 #include <tools/plugrad/commands.hpp>
 #include <tools/plugrad/json.hpp>
 
@@ -84,11 +85,7 @@ int complain(const std::exception& error, int status) {
   return status;
 }
 
-}  // namespace
-
-int main(int count, char** words) {
-  // Beyond a limit on file sizes a write must fail, with a message and the old file intact, instead of ending the process.
-  std::signal(SIGXFSZ, SIG_IGN);
+int run(int count, char** words) {
   try {
     const int status = dispatch(Arguments(words + 1, words + count));
     if (!std::cout.flush()) throw std::runtime_error("cannot write to standard output");
@@ -100,4 +97,14 @@ int main(int count, char** words) {
   } catch (const std::exception& error) {
     return complain(error, kFailure);
   }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  // Beyond a limit on file sizes a write must fail, with a message and the old file intact, instead of ending the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int status = run(count, words);
+  plugrad::finish_all();
+  return status;
 }

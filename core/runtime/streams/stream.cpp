@@ -208,6 +208,21 @@ void guard_exit() {
   if (seen.exchange(now) != now) std::atexit(close_all_at_exit);
 }
 
+void finish_all() noexcept {
+  if (closed()) return;
+  Ledger& l = ledger();
+  std::vector<StreamState*> streams;
+  {
+    const std::lock_guard lock(l.mutex);
+    streams.assign(l.all.begin(), l.all.begin() + l.count);
+  }
+  for (StreamState* const each : streams) try {
+      sync(*each);
+    } catch (const Error& error) {
+      log(LogLevel::warning, error.what());
+    }
+}
+
 bool closed() { return ledger().closed.load(std::memory_order_relaxed); }
 void insert_waits(bool on) { ledger().waits = on; }
 

@@ -136,6 +136,8 @@ void verify(StreamState& stream, uint64_t number);
 void verify(const Storage& storage);
 // Waits for all work submitted to the stream; throws its failure.
 void sync(StreamState& stream);
+// Waits for all work of all streams; logs failures that no call reported.
+void finish_all() noexcept;
 // Whether the process is ending or was forked; then the core must not call a plugin with streams.
 bool closed();
 // For tests of a device's detection of missing waits: with `on` false the core inserts no waits.

@@ -74,6 +74,11 @@ class PLUGRAD_API Device {
   DeviceState* state_ = nullptr;
 };
 
+// Waits for all submitted work of all devices; warns of failures that no call reported. The core does so itself when the
+// process ends, but if a driver has loaded libraries of its own after the last op, their exit handlers run before. The
+// command-line tool and the Python package call it as their last step.
+PLUGRAD_API void finish_all() noexcept;
+
 // The device that factories use by default: the device set by set_default_device, else the first device of a plugin that
 // offers itself as default, such as cpu. Process-wide. Throws Error (invalid) if no such device exists.
 PLUGRAD_API Device default_device();
