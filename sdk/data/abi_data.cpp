@@ -2,7 +2,9 @@
 //   plugrad-abi-data layout|ops|philox
 // The JSON files beside this one are its output.
 #include <plugrad/sdk/layout.hpp>
+#include <plugrad/sdk/loops.h>
 #include <plugrad/sdk/ops.hpp>
+#include <plugrad/sdk/queue.h>
 #include <sdk/conformance/philox.hpp>
 
 #include <nlohmann/json.hpp>
@@ -57,6 +59,10 @@ template <typename T> struct Named<T* const> {
   static std::string type() { return Named<T>::type() + "* const"; }
 };
 
+template <> struct Named<plugrad_queue_driver> {  // of queue.h
+  static std::string type() { return "queue_driver"; }
+};
+
 // The properties that describe a field's type.
 template <typename T> struct Described {
   static Json type() { return {{"type", Named<T>::type()}}; }
@@ -87,6 +93,19 @@ Json structs() {
   add_field<plugrad_##type, decltype(plugrad_##type::field)>(all, #type, #field, offsetof(plugrad_##type, field));
 #include <plugrad/sdk/fields.def>
 #undef PLUGRAD_FIELD
+  return all;
+}
+
+// The functions of the SDK: the entry, which a plugin exports, and the functions of libplugrad-loops.a.
+Json functions() {
+  Json all;
+#define F(name) all[#name] = Described<decltype(&name)>::type();
+  F(plugrad_backend_v0)
+  F(plugrad_loops_open) F(plugrad_loops_resolve) F(plugrad_queues_open) F(plugrad_queues_driver) F(plugrad_queues_resolve)
+  F(plugrad_queues_run) F(plugrad_queues_alloc) F(plugrad_queues_free) F(plugrad_queues_copy)
+  F(plugrad_queues_stream_create) F(plugrad_queues_completed) F(plugrad_queues_wait) F(plugrad_queues_sync)
+#undef F
+  for (Json& each : all) each.erase("type");
   return all;
 }
 
@@ -126,7 +145,11 @@ Json layout() {
        "h = (h ^ size) * 0x100000001b3. There is one hash for each revision."},
       {"hashes", hashes},
       {"constants", constants()},
-      {"structs", structs()}};
+      {"structs", structs()},
+      {"functions_about",
+       "plugrad_backend_v0 is the entry, which a plugin exports. The other functions are in libplugrad-loops.a; "
+       "plugrad/sdk/loops.h and queue.h explain them, and queue.h has the struct queue_driver."},
+      {"functions", functions()}};
 }
 
 // --- ops.json

@@ -21,6 +21,11 @@ plugrad::Rows plugrad::loops::rows() { return kRows; }
 
 plugrad_status plugrad_loops_open(const plugrad_host* host, const plugrad_options* options, plugrad_device** loops,
                                   plugrad_device_info* info) {
+  if (options && options->count) {  // without exceptions: see loops.h
+    host->report(host, PLUGRAD_INVALID,
+                 ("unknown option '" + std::string(options->items[0].key) + "'; known: none").c_str());
+    return PLUGRAD_INVALID;
+  }
   return kTable.open(host, 0, options, loops, info);
 }
 

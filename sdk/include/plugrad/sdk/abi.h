@@ -356,7 +356,9 @@ static_assert(sizeof(plugrad_device_info) == 168 && sizeof(plugrad_host) == 40 &
 
 // The one exported symbol. Returns the same static table on every call, never null. Must not keep host. [any]
 typedef const plugrad_backend* (*plugrad_backend_entry)(const plugrad_host* host);
+#ifndef PLUGRAD_NO_ENTRY  // for languages that export the symbol by a declaration of their own, without const
 PLUGRAD_EXPORT const plugrad_backend* plugrad_backend_v0(const plugrad_host* host);
+#endif
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 // A start for plugins in C, and in languages that call C: kernels for every op and dtype, as plain loops in host memory. A
 // plugin returns these kernels for every op without a kernel of its own. Link libplugrad-loops.a and the C++ library
-// (-lstdc++).
+// (-lstdc++). The functions here throw no exceptions inside, except where memory is short: a plugin may be linked without
+// tables for exceptions (.eh_frame_hdr).
 // C++ has the same kernels as rows: loops.hpp.
 #pragma once
 #include <plugrad/sdk/abi.h>

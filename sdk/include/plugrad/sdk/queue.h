@@ -2,7 +2,8 @@
 // functions of queue.hpp. The plugin describes its driver in a plugrad_queue_driver; its table has the functions below in
 // the places of the contract's functions for memory and streams. Each stream has a thread, which calls the driver for the
 // stream. An op without a kernel of the plugin's own runs as a loop in host memory, on copies of its operands, in its place
-// in the queue. Link libplugrad-loops.a and the C++ library (-lstdc++).
+// in the queue. Link libplugrad-loops.a and the C++ library (-lstdc++), with tables for exceptions (-Wl,--eh-frame-hdr,
+// which compilers of C pass by themselves).
 #pragma once
 #include <plugrad/sdk/abi.h>
 

@@ -1,0 +1,3 @@
+module npu
+
+go 1.19
