@@ -1,18 +1,20 @@
-// The speed of the kernels: a small call, for the fixed cost of any call, and a large call beside the device's copying.
+// The speed of the kernels beside the device's own copies and products.
 #include <sdk/conformance/op_rows.hpp>
+#include <sdk/conformance/perf.hpp>
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/session.hpp>
-#include <sdk/conformance/summary.hpp>
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
-#include <cstdio>
-#include <iomanip>
+#include <bit>
+#include <map>
 #include <optional>
 #include <ostream>
 
 namespace plugrad::conformance {
 namespace {
+
+constexpr double kPatience = 0.05;  // seconds that a call may take
 
 uint64_t bytes_of(const Problem& problem) {
   uint64_t bytes = 0;
@@ -21,82 +23,199 @@ uint64_t bytes_of(const Problem& problem) {
   return bytes;
 }
 
-// The times of an op on dense operands of one dtype.
-struct Timing {
-  double small_seconds = 0, large_seconds = 0;
-  uint64_t large_bytes = 0;
-  Shape shape;  // of the large result
-  double rate() const { return static_cast<double>(large_bytes) / large_seconds; }
+// Times calls of a device.
+class Timer {
+ public:
+  explicit Timer(Session& session) : session_(session), queue_(session.device.make_queue()) {}
+
+  const plugrad_kernel* kernel_for(const Question& question, const std::vector<bool>& numbers) const {
+    const bool some = std::ranges::find(numbers, true) != numbers.end();
+    return resolve(session_.device.table(), session_.device.handle(), question, some ? PLUGRAD_IMMEDIATE : 0);
+  }
+  // numbers: which operands are immediates. Nothing if the plugin has no kernel. Throws Breach if it declines the call.
+  std::optional<double> seconds_of(const Question& question, const Problem& problem, const std::vector<bool>& numbers) {
+    const OpRow& row = row_of(question.op->opcode);
+    const plugrad_kernel* const kernel = kernel_for(question, numbers);
+    if (!kernel) return {};
+    note_running("perf." + text_of(question));
+    Arrangement dense;
+    dense.operands.resize(question.dtypes.size());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (numbers[i]) dense.operands[i].form = Form::immediate;
+    Batch batch(session_.device, queue_, row, question, kernel);
+    batch.add(laid_out(row, question, problem, dense, session_.device.info().alignment));
+    return batch.seconds_of_a_call();
+  }
+
+ private:
+  Session& session_;
+  Queue queue_;
 };
 
-double seconds_of(Session& session, Queue& queue, const Question& question, const plugrad_kernel* kernel,
-                  const Problem& problem) {
-  const OpRow& row = row_of(question.op->opcode);
-  Arrangement dense;
-  dense.operands.resize(question.dtypes.size());
-  for (size_t i = question.op->outputs; row.only_immediates() && i < dense.operands.size(); ++i)
-    dense.operands[i].form = Form::immediate;
-  Batch batch(session.device, queue, row, question, kernel);
-  batch.add(laid_out(row, question, problem, dense, session.device.info().alignment));
-  return batch.seconds_of_a_call();
-}
+// The bound that memory and arithmetic set: the speed of copies of as many bytes, and of a large product in the dtype.
+class Roofline {
+ public:
+  explicit Roofline(Timer& timer) : timer_(timer) {}
 
-// Nothing if the plugin has no kernel. Throws Breach if it declines the call.
-std::optional<Timing> timing_of(Session& session, Queue& queue, uint32_t opcode, uint8_t dtype) {
-  const Question question = question_for(opcode, dtype);
-  const OpRow& row = row_of(opcode);
-  const plugrad_kernel* kernel =
-      resolve(session.device.table(), session.device.handle(), question, row.only_immediates() ? PLUGRAD_IMMEDIATE : 0);
-  if (!kernel) return std::nullopt;
-  note_running("perf." + text_of(question));
-  Random random(session.settings.seed);
-  std::vector<Problem> problems = row.problems(question, random);
-  std::erase_if(problems, [](const Problem& problem) { return problem.outputs[0].count() == 0; });
-  const auto [small, large] = std::ranges::minmax_element(problems, {}, bytes_of);
-  return Timing{seconds_of(session, queue, question, kernel, *small), seconds_of(session, queue, question, kernel, *large),
-                bytes_of(*large), large->outputs[0].shape()};
-}
+  // Returns the least time of a call, or 0 if nothing bounds it.
+  double seconds_for(uint64_t bytes, double operations, uint8_t dtype) {
+    const double product = operations > 0 ? product_rate(dtype) : 0;
+    return std::max(copy_seconds(bytes), product > 0 ? operations / product : 0);
+  }
+  // Returns bytes per second of copies of as many bytes, or 0 without a kernel for COPY.
+  double copy_rate(uint64_t bytes) {
+    constexpr uint64_t kLeast = 1 << 12, kMost = 1 << 28;
+    const uint64_t size = std::bit_ceil(std::clamp(bytes, kLeast, kMost));
+    const auto [known, is_new] = copies_.try_emplace(size, 0);
+    if (!is_new) return known->second;
+    const Shape shape{static_cast<int64_t>(size / 8)};
+    Problem problem{{Array(PLUGRAD_F32, shape)}, {Array(PLUGRAD_F32, shape)}, {}};
+    return known->second = rate(PLUGRAD_OP_COPY, PLUGRAD_F32, problem, static_cast<double>(size));
+  }
+  // Returns operations per second of a large product, or 0 without a kernel for it. The product is smaller on a slow device.
+  double product_rate(uint8_t dtype) {
+    constexpr int64_t kLeast = 128, kMost = 512;
+    const auto [known, is_new] = products_.try_emplace(dtype, 0);
+    for (int64_t side = kLeast; is_new && side <= kMost; side *= 2) {
+      Random random(1);
+      const Array matrix = random_array(dtype, {side, side}, {-1, 1}, random);
+      Problem problem{{Array(dtype, {side, side})}, {matrix, matrix}, {}};
+      const double operations = 2.0 * static_cast<double>(side * side * side);
+      known->second = rate(PLUGRAD_OP_MATMUL, dtype, problem, operations);
+      if (known->second <= 0 || 8 * operations / known->second > kPatience) break;
+    }
+    return known->second;
+  }
 
-std::string with_digits(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
+ private:
+  double copy_seconds(uint64_t bytes) {
+    const double copied = copy_rate(bytes);
+    return copied > 0 ? static_cast<double>(bytes) / copied : 0;
+  }
+  double rate(uint32_t opcode, uint8_t dtype, const Problem& problem, double amount) {
+    try {
+      const std::optional<double> seconds = timer_.seconds_of(question_for(opcode, dtype), problem, {});
+      return seconds ? amount / *seconds : 0;
+    } catch (const Breach&) {
+      return 0;
+    }
+  }
 
-// A row of the table; `failure` if the kernel could not be timed.
-struct PerfRow {
-  std::string op, dtype;
-  Timing timing;
-  double of_copy = 0;  // the share of COPY's bytes per second
-  std::string failure;
+  Timer& timer_;
+  std::map<uint64_t, double> copies_;
+  std::map<uint8_t, double> products_;
 };
 
-// COPY's bytes per second, or 0 if COPY cannot be timed.
-double copied_rate(Session& session, Queue& queue) {
-  try {
-    const std::optional<Timing> timing = timing_of(session, queue, PLUGRAD_OP_COPY, PLUGRAD_F32);
-    return timing ? timing->rate() : 0;
-  } catch (const Breach&) {
-    return 0;
+// The products and sums of products of an op with contractions; 0 for the other ops, which memory bounds.
+double operations_of(const OpInfo& op, const Problem& problem) {
+  const auto count = [](const Array& array) { return static_cast<double>(array.count()); };
+  const auto extent = [](const Array& array, size_t from_end) {
+    const Shape& shape = array.shape();
+    return shape.size() >= from_end ? static_cast<double>(shape[shape.size() - from_end]) : 1;
+  };
+  const std::vector<Array>&out = problem.outputs, &in = problem.inputs;
+  switch (op.opcode) {
+    case PLUGRAD_OP_MATMUL:
+    case PLUGRAD_OP_MATMUL_ADD: return 2 * count(out[0]) * extent(in[0], 1);
+    case PLUGRAD_OP_ATTENTION: return 2 * count(in[0]) * extent(in[1], 2) + 2 * count(out[0]) * extent(in[1], 2);
+    case PLUGRAD_OP_ATTENTION_BACKWARD: return 6 * count(in[1]) * extent(in[2], 2) + 4 * count(in[0]) * extent(in[2], 2);
+    case PLUGRAD_OP_CONVOLUTION:
+    case PLUGRAD_OP_CONVOLUTION_BIAS: return 2 * count(out[0]) * count(in[1]) / static_cast<double>(in[1].shape()[0]);
+    case PLUGRAD_OP_CONVOLUTION_INPUT_GRAD: return 2 * count(in[0]) * count(in[1]) / static_cast<double>(in[1].shape()[0]);
+    case PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD:
+      return 2 * count(in[0]) * count(out[0]) / static_cast<double>(out[0].shape()[0]);
+    default: return 0;
   }
 }
 
-std::vector<PerfRow> rows_of(Session& session) {
-  Queue queue = session.device.make_queue();
-  const double copied = copied_rate(session, queue);
+std::vector<bool> numbers_of(const OpInfo& op) {
+  std::vector<bool> numbers(static_cast<size_t>(op.operand_count()));
+  if (row_of(op.opcode).only_immediates()) std::fill(numbers.begin() + op.outputs, numbers.end(), true);
+  return numbers;
+}
+
+void add(PerfRow& row, Timer& timer, Roofline& roof, const Question& question, const Problem& problem,
+         const std::vector<bool>& numbers) {
+  const std::optional<double> seconds = timer.seconds_of(question, problem, numbers);
+  if (!seconds) {
+    row.failure = "the device has no kernel for it";
+    return;
+  }
+  row.seconds = *seconds;
+  row.bytes = bytes_of(problem);
+  row.operations = operations_of(*question.op, problem);
+  row.shape = text_of(problem.outputs[0].shape());
+  row.of_roof = roof.seconds_for(row.bytes, row.operations, question.dtypes[0]) / row.seconds;
+}
+
+// A call of a product as in a network; the problems of the tests are too small to show what a device can do. Without shapes
+// for other ops.
+TracedCall network_call(const OpInfo& op, const Question& question) {
+  TracedCall call{&op, question, {}, std::vector<bool>(static_cast<size_t>(op.operand_count()))};
+  const Shape square{512, 512}, rows{8, 256, 64}, scores{8, 256, 256};
+  if (op.opcode == PLUGRAD_OP_MATMUL) call.shapes = {square, square, square};
+  if (op.opcode == PLUGRAD_OP_MATMUL_ADD) call.shapes = {square, square, square, square};
+  if (op.opcode == PLUGRAD_OP_ATTENTION) call.shapes = {rows, {8, 256, 1}, rows, rows, rows, scores};
+  return call;
+}
+
+// A small call, and a large one: the smallest and the largest of the problems that test the op.
+std::optional<PerfRow> tested_row(Session& session, Timer& timer, Roofline& roof, const OpInfo& op, uint8_t dtype) {
+  const Question question = question_for(op.opcode, dtype);
+  const std::vector<bool> numbers = numbers_of(op);
+  if (!timer.kernel_for(question, numbers)) return {};
+  PerfRow row{op.name, dtype_label_of(dtype)};
+  try {
+    Random random(session.settings.seed);
+    std::vector<Problem> problems = row_of(op.opcode).problems(question, random);
+    std::erase_if(problems, [](const Problem& problem) { return problem.outputs[0].count() == 0; });
+    const auto [small, large] = std::ranges::minmax_element(problems, {}, bytes_of);
+    row.small_seconds = *timer.seconds_of(question, *small, numbers);
+    const std::optional<Problem> network = problem_of(network_call(op, question), random);
+    const bool is_fast = network && operations_of(op, *network) < kPatience * roof.product_rate(dtype);
+    add(row, timer, roof, question, is_fast ? *network : *large, numbers);
+  } catch (const Breach& breach) {
+    row.failure = breach.what();
+  }
+  return row;
+}
+
+PerfRow traced_row(Session& session, Timer& timer, Roofline& roof, const TracedCall& traced) {
+  PerfRow row{traced.op->name, dtype_label_of(traced.question.dtypes[0])};
+  row.calls = traced.calls;
+  row.shape = text_of(traced.shapes[0]);
+  Random random(session.settings.seed);
+  const std::optional<Problem> problem = problem_of(traced, random);
+  if (!problem) {
+    row.failure = "a trace does not say its attributes";
+    return row;
+  }
+  try {
+    add(row, timer, roof, traced.question, *problem, traced.numbers);
+  } catch (const Breach& breach) {
+    row.failure = breach.what();
+  }
+  return row;
+}
+
+bool is_selected(const Settings& settings, const OpInfo& op) {
+  return settings.timed.empty() || std::ranges::count(settings.timed, op.opcode);
+}
+
+std::vector<PerfRow> rows_of(Session& session, Timer& timer, Roofline& roof) {
   const Settings& settings = session.settings;
-  const std::vector<uint8_t> dtypes = settings.dtypes.empty() ? std::vector<uint8_t>{PLUGRAD_F32} : settings.dtypes;
   std::vector<PerfRow> rows;
+  if (!settings.trace.empty()) {
+    for (const TracedCall& each : traced_calls(settings.trace))
+      if (is_selected(settings, *each.op)) rows.push_back(traced_row(session, timer, roof, each));
+    return rows;
+  }
+  const std::vector<uint8_t> dtypes = settings.dtypes.empty() ? std::vector<uint8_t>{PLUGRAD_F32} : settings.dtypes;
   for (const OpInfo& op : kOps) {
-    if (!settings.timed.empty() && !std::ranges::count(settings.timed, op.opcode)) continue;
+    if (!is_selected(settings, op)) continue;
     for (const uint8_t dtype : dtypes) {
       if (!op.is_for(dtype) || (op.opcode == PLUGRAD_OP_CAST && dtype != PLUGRAD_F32)) continue;
-      try {
-        if (const std::optional<Timing> timing = timing_of(session, queue, op.opcode, dtype))
-          rows.push_back({op.name, dtype_label_of(dtype), *timing, copied > 0 ? timing->rate() / copied : 0, ""});
-      } catch (const Breach& breach) {
-        rows.push_back({op.name, dtype_label_of(dtype), {}, 0, breach.what()});
-      }
+      if (std::optional<PerfRow> row = tested_row(session, timer, roof, op, dtype)) rows.push_back(std::move(*row));
     }
   }
   return rows;
@@ -105,32 +224,14 @@ std::vector<PerfRow> rows_of(Session& session) {
 }  // namespace
 
 void write_perf(std::ostream& out, Session& session) {
-  out << std::left << std::setw(24) << "op" << std::setw(6) << "dtype" << std::right << std::setw(14) << "small, us"
-      << std::setw(14) << "large, us" << std::setw(10) << "GB/s" << std::setw(10) << "of COPY"
-      << "  result of the large call\n";
-  for (const auto& [op, dtype, t, of_copy, failure] : rows_of(session)) {
-    out << std::left << std::setw(24) << op << std::setw(6) << dtype << std::right;
-    if (!failure.empty()) out << "  " << failure << "\n";
-    else
-      out << std::setw(14) << with_digits(t.small_seconds * 1e6, 3) << std::setw(14) << with_digits(t.large_seconds * 1e6, 2)
-          << std::setw(10) << with_digits(t.rate() / 1e9, 2) << std::setw(9) << with_digits(100 * of_copy, 0) << "%  "
-          << text_of(t.shape) << "\n";
-  }
-}
-
-void write_perf_json(std::ostream& out, Session& session) {
-  out << "[";
-  const char* comma = "";
-  for (const auto& [op, dtype, t, of_copy, failure] : rows_of(session)) {
-    out << comma << "\n  {\"op\": " << quoted(op) << ", \"dtype\": " << quoted(dtype);
-    if (!failure.empty()) out << ", \"failure\": " << quoted(failure) << "}";
-    else
-      out << ", \"small_seconds\": " << t.small_seconds << ", \"large_seconds\": " << t.large_seconds
-          << ", \"large_bytes\": " << t.large_bytes << ", \"of_copy\": " << of_copy
-          << ", \"shape\": " << quoted(text_of(t.shape)) << "}";
-    comma = ",";
-  }
-  out << "\n]\n";
+  Timer timer(session);
+  Roofline roof(timer);
+  PerfReport report;
+  report.rows = rows_of(session, timer, roof);
+  constexpr uint64_t kBeyondCaches = 1 << 27;
+  report.copied = roof.copy_rate(kBeyondCaches);
+  report.multiplied = roof.product_rate(PLUGRAD_F32);
+  out << json_of(report);
 }
 
 }  // namespace plugrad::conformance

@@ -1,5 +1,6 @@
 // plugrad-conform: checks a plugin file against the contract.
 #include <sdk/conformance/grade.hpp>
+#include <sdk/conformance/perf.hpp>
 #include <sdk/conformance/supervisor.hpp>
 #include <sdk/conformance/training.hpp>
 #include <sdk/conformance/worker.hpp>
@@ -44,7 +45,7 @@ exit status: 0 all good, or no device and a reason; 1 failures; 2 bad usage, or 
 )";
 
 struct Request {
-  std::string file, junit, skip, badge;
+  std::string file, junit, skip, badge, baseline;
   std::vector<std::string> only;
   conformance::Settings settings;
   unsigned jobs = 1, deadline = 300;
@@ -96,6 +97,9 @@ void check_options(const Request& request, bool has_level, bool has_budget) {
     throw po::error("--badge needs all cases: leave out --only and --dtype");
   if (request.perf && request.settings.timed.size() != request.only.size())
     throw po::error("--perf times ops: name ops with --only, such as EXP");
+  if (!request.perf && !(request.settings.trace.empty() && request.baseline.empty()))
+    throw po::error("--trace and --baseline need --perf");
+  if (request.json && !request.baseline.empty()) throw po::error("--baseline compares in a table: leave out --json");
   if (has_budget && request.budget < 1) throw po::error("--budget: at least 1 second expected");
   if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
   if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
@@ -141,8 +145,11 @@ void add_options(Request& request, Lists& lists) {
       "count")("budget", po::value(&request.budget)->value_name("SECONDS"),
                "after this time no further case begins; those that did not are listed")(
       "perf", po::bool_switch(&request.perf),
-      "check nothing, but time the kernels of f32, or of --only and --dtype, also as shares of the device's speed of "
-      "copying")("require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
+      "check nothing, but time the kernels of f32, or of --only and --dtype, also as shares of what the device's copies "
+      "and products allow")("trace", po::value(&s.trace)->value_name("FILE"),
+                            "with --perf: time calls of the shapes in this profiler's trace")(
+      "baseline", po::value(&request.baseline)->value_name("FILE"), "with --perf: compare with this earlier report in JSON")(
+      "require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
       "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
       "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
 }
@@ -325,8 +332,10 @@ int check(const Request& request, const std::vector<std::string>& words) {
   conformance::Plan plan = plan_of(request, words);
   plan.cases = selected(request.only);
   if (request.level >= 0) std::erase_if(plan.cases, [&](size_t number) { return !is_needed(number, request.level); });
+  if (!request.settings.trace.empty()) conformance::traced_calls(request.settings.trace);  // throws for another file
   if (request.kernels || request.perf) {
-    std::cout << answer_of(plan, !request.perf ? "kernels" : request.json ? "perf-json" : "perf");
+    const std::string answer = answer_of(plan, request.perf ? "perf" : "kernels");
+    std::cout << (request.perf && !request.json ? conformance::table_of(answer, request.baseline) : answer);
     return kGood;
   }
   const std::vector<std::string> expected = request.skip.empty() ? std::vector<std::string>() : names_in(request.skip);

@@ -17,6 +17,7 @@ struct Settings {
   OptionList options;
   std::vector<uint8_t> dtypes;  // selects the ops' cases with one of these dtypes; empty: all cases
   std::vector<uint32_t> timed;  // the ops for --perf; empty: all ops
+  std::string trace;            // times calls of the shapes in this trace, for --perf
   std::string replay;           // the file of the case `replay`; the case does not run without a file
   bool require_tier0 = false, verbose = false;
 };
@@ -78,10 +79,8 @@ Cell check_cell(Session& session, Tally& tally, const Question& question, Column
 std::vector<std::string> missing_of_tier0(const Session& session);
 // Writes a line for each op: its name and the dtypes of the device's kernels; of a conversion, the dtypes of the results.
 void write_kernels(std::ostream& out, Session& session);
-// Writes a line for each selected op and dtype (f32 by default) with a kernel: the time of a small call, and the time of a
-// large call with its share of the device's speed of copying.
+// Writes a report of times as JSON: see perf.hpp.
 void write_perf(std::ostream& out, Session& session);
-void write_perf_json(std::ostream& out, Session& session);
 
 // Submits work of some length and returns, for a process that ends meanwhile. Does nothing on a device without streams.
 void leave_in_flight(Session& session);

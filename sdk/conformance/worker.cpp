@@ -143,7 +143,6 @@ void serve(const std::string& file, const Settings& settings) {
     if (command == "missing\n") worker.tell_missing();
     else if (command == "kernels\n") worker.tell(write_kernels);
     else if (command == "perf\n") worker.tell(write_perf);
-    else if (command == "perf-json\n") worker.tell(write_perf_json);
     else if (command == "leave\n") return worker.leave();
     else worker.run(all_cases().at(std::stoul(command)));
   }

@@ -174,6 +174,8 @@ TEST(Perf, TimesTheKernelsThatThePluginHas) {
   std::map<std::string, std::pair<double, double>> times;  // times of a small call and of a large call
   std::string line, op;
   std::getline(lines, line);
+  EXPECT_TRUE(line.starts_with("copies of 64 MB: ")) << line;
+  std::getline(lines, line);
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     std::string dtype;
@@ -188,12 +190,29 @@ TEST(Perf, TimesTheKernelsThatThePluginHas) {
   }
 }
 
+// Also beside an earlier report, and with the shapes of a trace.
 TEST(Perf, TimesTheChosenOpsInTheChosenDtypes) {
   const Said said = run_program({PLUGRAD_CONFORM, "--perf", "--only", "COPY,op.ADD", "--dtype", "f32,i64", PLUGRAD_LACKS});
   EXPECT_EQ(said.status, 0) << said.text;
   for (const char* row : {"COPY                    f32 ", "COPY                    i64 ", "ADD                     f32 "})
     EXPECT_NE(said.text.find(row), std::string::npos) << row << "\n" << said.text;
-  EXPECT_EQ(said.text.find("MATMUL"), std::string::npos) << said.text;
+  EXPECT_EQ(said.text.find("\nMATMUL"), std::string::npos) << said.text;
+
+  const std::string folder = ::testing::TempDir(), report = folder + "/report.json", trace = folder + "/trace.json";
+  std::ofstream(report) << R"json({"rows": [{"op": "ADD", "dtype": "f32", "shape": "(3, 5)", "seconds": 3600}]})json";
+  std::ofstream(trace) << R"json([
+    {"name": "add", "cat": "forward", "dur": 7, "args": {"outputs": [{"dtype": "f32", "shape": [3, 5]}],
+     "inputs": [{"dtype": "f32", "shape": [3, 5]}, {"dtype": "f32", "shape": [3, 5]}]}},
+    {"name": "gather", "cat": "forward", "dur": 9, "args": {"outputs": [{"dtype": "f32", "shape": [3, 5]}],
+     "inputs": [{"dtype": "f32", "shape": [3, 5]}, {"dtype": "i64", "shape": [3, 5]}]}}])json";
+  const Said traced = run_program({PLUGRAD_CONFORM, "--perf", "--trace", trace, "--baseline", report, PLUGRAD_LACKS});
+  EXPECT_EQ(traced.status, 0) << traced.text;
+  EXPECT_NE(traced.text.find("a trace does not say its attributes: (3, 5), 1 calls in the trace"), std::string::npos)
+      << traced.text;
+  EXPECT_NE(traced.text.find("geometric mean of 1 rows"), std::string::npos) << traced.text;
+  const Said wrong = run_program({PLUGRAD_CONFORM, "--perf", "--trace", report, PLUGRAD_LACKS});
+  EXPECT_EQ(wrong.status, 2) << wrong.text;
+  EXPECT_NE(wrong.text.find("is not a trace that a profiler wrote"), std::string::npos) << wrong.text;
 }
 
 TEST(Levels, MisuseIsOneLine) {
@@ -202,6 +221,7 @@ TEST(Levels, MisuseIsOneLine) {
            {{"--level", "2", "--only", "EXP"}, "leave out --only and --dtype"},
            {{"--badge", "x.svg", "--only", "EXP"}, "--badge needs all cases"},
            {{"--perf", "--only", "memory.alloc"}, "--perf times ops: name ops with --only, such as EXP"},
+           {{"--trace", "x.json"}, "--trace and --baseline need --perf"},
            {{"--budget", "0"}, "--budget: at least 1 second expected"}}) {
     std::vector<std::string> line = {PLUGRAD_CONFORM};
     line.insert(line.end(), arguments.begin(), arguments.end());
