@@ -44,12 +44,30 @@ TEST(Advise, RanksWhatADeviceLacksByTime) {
   EXPECT_EQ(missing[2].at("instead"), "in a wider dtype, with conversions");
 }
 
-TEST(Advise, SaysInWordsHowMuchIsThere) {
+// A product of 1 ms, then an add of 3 ms and a gelu of 2 ms over 1 MiB each.
+constexpr const char* kNeighbours = R"([
+{"name":"matmul","cat":"forward","dur":1000,"args":{"bytes":2097152,"outputs":[{"dtype":"f32","shape":[512,512]}],
+ "inputs":[{"dtype":"f32","shape":[512,512]},{"dtype":"f32","shape":[512,512]}]}},
+{"name":"add","cat":"forward","dur":3000,"args":{"bytes":3145728,"outputs":[{"dtype":"f32","shape":[512,512]}],
+ "inputs":[{"dtype":"f32","shape":[512,512]},{"dtype":"f32","shape":[512,512]}]}},
+{"name":"gelu","cat":"forward","dur":2000,"args":{"bytes":2097152,"outputs":[{"dtype":"f32","shape":[512,512]}],
+ "inputs":[{"dtype":"f32","shape":[512,512]}]}}])";
+
+TEST(Advise, SaysInWordsHowMuchIsThereAndWhatIsToGain) {
   const Scratch scratch;
   scratch.write("trace.json", kTrace);
   const Outcome outcome = plugrad_run({"advise", scratch.path("trace.json"), PLUGRAD_C11_PLUGIN});
   expect_mentions(outcome.out, "c11:0 has kernels for 1 of the 4 kinds of ops that ran, which took 30.0% of the time");
   expect_mentions(outcome.out, "gelu");
+
+  scratch.write("neighbours.json", kNeighbours);
+  const nlohmann::json said =
+      nlohmann::json::parse(plugrad_run({"advise", scratch.path("neighbours.json"), PLUGRAD_C11_PLUGIN, "--json"}).out);
+  EXPECT_NEAR(said.at("missing").at(0).at("least_seconds").get<double>(), 0.002, 1e-9) << said;  // add and gelu: 1 MiB a ms
+  const nlohmann::json& group = said.at("fusions").at(0);
+  EXPECT_EQ(group.at("ops"), "matmul, add, gelu over 512 x 512");
+  // Of the 5 MiB that add and gelu read and write, a fusion leaves out the add's result twice, and a read of the product.
+  EXPECT_NEAR(group.at("saved_seconds").get<double>(), 0.005 * 3 / 5, 1e-9) << said;
 }
 
 TEST(Advise, KnowsTheModelsOfTheTrial) {

@@ -22,12 +22,8 @@ namespace {
 struct Missing {
   TracedOp op;
   std::string instead;
+  double least = 0;  // seconds of a kernel as fast as memory on the profiled device; 0: unknown
 };
-
-std::string upper(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c); });
-  return text;
-}
 
 // The same operands, narrow dtypes replaced by their accumulators.
 std::vector<KernelOperand> widened(const std::vector<KernelOperand>& operands) {
@@ -49,18 +45,18 @@ std::string instead_of(Device device, const TracedOp& op) {
 }
 
 // The ops of a small model on the default device.
-std::vector<TracedOp> ops_of_model(const TrialModel& model) {
+Traced traced_model(const TrialModel& model) {
   manual_seed(1);
   Profiler profiler;
   model.train(default_device());
   profiler.stop();
-  return ops_of_events(profiler.events());
+  return traced_events(profiler.events());
 }
 
-std::vector<TracedOp> ops_of(const std::string& what) {
+Traced traced(const std::string& what) {
   for (const TrialModel& model : trial_models())
-    if (what == model.name) return ops_of_model(model);
-  return ops_of_trace(what);
+    if (what == model.name) return traced_model(model);
+  return traced_file(what);
 }
 
 std::string size_text(uint64_t bytes) {
@@ -71,19 +67,46 @@ std::string size_text(uint64_t bytes) {
   return fixed_text(value, unit ? 1 : 0) + " " + kUnits[unit];
 }
 
-void print(const Device& device, const std::vector<TracedOp>& ops, const std::vector<Missing>& missing, double total) {
-  double lost = 0;
-  for (const Missing& each : missing) lost += each.op.seconds;
-  std::cout << device.name() << " has kernels for " << ops.size() - missing.size() << " of the " << ops.size()
-            << " kinds of ops that ran, which took " << fixed_text(total > 0 ? 100 * (1 - lost / total) : 100, 1)
-            << "% of the time\n";
-  if (missing.empty()) return;
-  std::cout << "missing, by the time that they took on the device that was profiled:\n";
+std::string share_text(double seconds, double total) { return fixed_text(total > 0 ? 100 * seconds / total : 0, 1) + "%"; }
+
+void print_missing(const std::vector<Missing>& missing, double total) {
+  std::cout
+      << "missing, by the time that they took on the device that was profiled, and the time that a kernel at the speed "
+         "of memory needs:\n";
   for (const Missing& each : missing)
     std::cout << "  " << std::left << std::setw(23) << each.op.op << " " << std::setw(31) << each.op.dtypes() << std::right
-              << std::setw(8) << each.op.calls << " calls  " << std::setw(6)
-              << fixed_text(total > 0 ? 100 * each.op.seconds / total : 0, 1) << "%  " << std::setw(9)
+              << std::setw(8) << each.op.calls << " calls  " << std::setw(7) << share_text(each.op.seconds, total) << " "
+              << std::setw(7) << (each.least > 0 ? share_text(each.least, total) : "-") << "  " << std::setw(9)
               << size_text(each.op.bytes) << "  " << each.instead << "\n";
+}
+
+// Groups that save less are not worth a line.
+std::vector<TracedGroup> worthwhile(const Traced& traced, double total) {
+  constexpr double kLeastShare = 0.005;
+  std::vector<TracedGroup> groups;
+  for (const TracedGroup& each : traced.groups)
+    if (each.saved > kLeastShare * total && groups.size() < 10) groups.push_back(each);
+  return groups;
+}
+
+void print_groups(const std::vector<TracedGroup>& groups, double total) {
+  if (groups.empty()) return;
+  std::cout
+      << "neighbours that a fusion computes in one pass, with the share of the time that they took and that it saves:\n";
+  for (const TracedGroup& each : groups)
+    std::cout << "  " << std::left << std::setw(55) << each.text << std::right << std::setw(8) << each.calls << " calls  "
+              << std::setw(7) << share_text(each.seconds, total) << " " << std::setw(7) << share_text(each.saved, total)
+              << "\n";
+}
+
+void print(const Device& device, const Traced& traced, const std::vector<Missing>& missing, double total) {
+  double lost = 0;
+  for (const Missing& each : missing) lost += each.op.seconds;
+  std::cout << device.name() << " has kernels for " << traced.ops.size() - missing.size() << " of the " << traced.ops.size()
+            << " kinds of ops that ran, which took " << fixed_text(total > 0 ? 100 * (1 - lost / total) : 100, 1)
+            << "% of the time\n";
+  if (!missing.empty()) print_missing(missing, total);
+  print_groups(worthwhile(traced, total), total);
 }
 
 Json to_json(const Missing& each) {
@@ -91,27 +114,34 @@ Json to_json(const Missing& each) {
                        {"dtypes", each.op.dtypes()},
                        {"calls", each.op.calls},
                        {"seconds", each.op.seconds},
+                       {"least_seconds", each.least},
                        {"bytes", each.op.bytes},
                        {"instead", each.instead}});
 }
+Json to_json(const TracedGroup& each) {
+  return Json::object({{"ops", each.text}, {"calls", each.calls}, {"seconds", each.seconds}, {"saved_seconds", each.saved}});
+}
 
 int advise(const std::string& what, const std::string& target, int64_t index, bool json) {
-  const std::vector<TracedOp> ops = ops_of(what);
+  const Traced all = traced(what);
   const Device device(device_of(target, index));
   std::vector<Missing> missing;
   double total = 0;
-  for (const TracedOp& op : ops) {
+  for (const TracedOp& op : all.ops) {
     total += op.seconds;
-    if (!has_kernel(device, op.op, op.operands)) missing.push_back({op, instead_of(device, op)});
+    if (has_kernel(device, op.op, op.operands)) continue;
+    missing.push_back({op, instead_of(device, op), all.rate > 0 ? static_cast<double>(op.bytes) / all.rate : 0});
   }
   if (!json) {
-    print(device, ops, missing, total);
+    print(device, all, missing, total);
     return 0;
   }
-  std::vector<Json> list;
+  std::vector<Json> list, groups;
   for (const Missing& each : missing) list.push_back(to_json(each));
-  const Json all = Json::object({{"device", device.name()}, {"kinds", ops.size()}, {"seconds", total}, {"missing", list}});
-  std::cout << all.pretty() << "\n";
+  for (const TracedGroup& each : worthwhile(all, total)) groups.push_back(to_json(each));
+  const Json report = Json::object(
+      {{"device", device.name()}, {"kinds", all.ops.size()}, {"seconds", total}, {"missing", list}, {"fusions", groups}});
+  std::cout << report.pretty() << "\n";
   return 0;
 }
 
@@ -125,7 +155,8 @@ int advise_command(const Arguments& arguments) {
     options.print_help(
         {"plugrad advise TRACE|mlp|cnn|transformer DEVICE|FILE [--device N] [--json]",
          "Says which ops of a program a device, or the device of a plugin's file, has no kernel for, ranked by the\n"
-         "time that they took, and how the core runs them instead. TRACE is what a profiler wrote (docs/profiling.md),\n"
+         "time that they took, and how the core runs them instead; and which neighbouring ops a fusion would compute\n"
+         "in one pass, and how much time it would save. TRACE is what a profiler wrote (docs/profiling.md),\n"
          "on any device; the three names are the models of plugrad trial, on the default device.",
          "  plugrad advise trace.json build/libplugrad-backend-npu.so\n  plugrad advise transformer cuda:0\n"});
     return 0;
