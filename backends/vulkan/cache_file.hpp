@@ -1,7 +1,8 @@
 // Compiled pipelines on disk, in a file for each device and driver. A driver may crash on foreign data, so a file is valid
-// only if the user owns it, it is complete, and it is from the same device and driver.
+// only if its data begin as the device's data do.
 #pragma once
 #include <backends/vulkan/api.hpp>
+#include <plugrad/sdk/cache.hpp>
 
 #include <span>
 #include <string>
@@ -11,11 +12,11 @@ namespace plugrad::vulkan {
 
 class CacheFile {
  public:
-  // directory: null for $XDG_CACHE_HOME/plugrad or ~/.cache/plugrad, "off" for none.
+  // directory: as DeviceCache's.
   CacheFile(const char* directory, const VkPhysicalDeviceProperties& device);
 
   // Empty if there is no cache directory.
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   // Returns the data of the last write(), in this process or another; nothing if there is no valid file.
   std::vector<char> read() const;
   // Replaces the file in one step. Has no effect if this fails, or for data that read() would not return.
@@ -25,7 +26,7 @@ class CacheFile {
   bool is_of_the_device(std::span<const char> data) const;
 
   const VkPhysicalDeviceProperties& device_;
-  std::string path_;
+  const DeviceCache file_;
 };
 
 }  // namespace plugrad::vulkan

@@ -38,7 +38,7 @@ OUTSIDE = {
 }
 STANDARD = {"c", "c++"}
 MACHINE = STANDARD | {"system"}
-SDK = ["sdk/include"]
+SDK = ["sdk/include", "sdk/cache"]
 PUBLIC = SDK + ["core/*/public"]
 TESTED = PUBLIC + ["tests", "tests/*", "tools", "process", "sdk/conformance", "backends/*/public", "plugins/*/public"]
 
@@ -46,6 +46,7 @@ TESTED = PUBLIC + ["tests", "tests/*", "tools", "process", "sdk/conformance", "b
 # X/public is an include directory of X, X/inner the rest of X. {0} and {1} are the texts that the row's stars matched.
 RULES = [
     ("sdk/include", SDK, STANDARD),
+    ("sdk/cache", SDK, MACHINE),
     ("sdk/conformance", PUBLIC + ["sdk/conformance", "process"], MACHINE | {"program_options", "json"}),
     ("sdk/data", SDK + ["sdk/conformance"], STANDARD | {"json"}),
     ("sdk/loops", SDK, STANDARD),
@@ -101,6 +102,8 @@ def place(path):
         return f"core/{parts[3]}/public"
     if parts[0] in ("core", "backends", "plugins") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}/" + ("public" if parts[2] == "include" else "inner")
+    if parts[:1] == ("sdk",) and parts[-1] == "cache.hpp":  # files belong to the system
+        return "sdk/cache"
     if parts[:2] == ("bench", "vulkan"):
         return "bench/vulkan"
     if parts[0] in ("tools", "bench", "python", "process") or parts[0] == "tests" and len(parts) == 2:

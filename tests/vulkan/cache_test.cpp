@@ -70,7 +70,6 @@ TEST_F(PipelineCache, ADamagedFileDoesNotCount) {
   file().write(data_of(properties_, 50));
   const std::string whole = stored_bytes();
   for (size_t i = 0; i < whole.size(); ++i) {
-    if (i >= 28 && i < 32) continue;  // unused
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
     store_bytes(damaged);
@@ -135,6 +134,22 @@ TEST_F(PipelineCache, OnlyTheUsersOwnRegularFileCounts) {
   EXPECT_TRUE(file().read().empty());
   file().write(data_of(properties_, 60));
   EXPECT_TRUE(file().read().empty());
+}
+
+// The SDK's cache: each build of a plugin begins anew, in the same file.
+TEST_F(PipelineCache, AnotherBuildsFileDoesNotCount) {
+  const std::vector<char> tuned = {'6', '4'};
+  const DeviceCache first("npu", "device", "1.0", "build 1", folder_.c_str());
+  const DeviceCache second("npu", "device", "1.0", "build 2", folder_.c_str());
+  const DeviceCache other("npu", "devi", "ce1.0", "build 1", folder_.c_str());
+  first.write(tuned);
+  EXPECT_EQ(first.path(), second.path());
+  EXPECT_NE(first.path(), other.path());
+  EXPECT_EQ(first.read(), tuned);
+  EXPECT_TRUE(second.read().empty() && other.read().empty());
+  second.write({});
+  EXPECT_TRUE(first.read().empty());
+  EXPECT_FALSE(build_of_plugin().empty());
 }
 
 TEST_F(PipelineCache, WithoutADirectoryThereIsNoCache) {
