@@ -39,7 +39,7 @@ class Maker {
     for (int64_t i = random_.below(3); i > 0; --i) add_input(random_axes());
     for (int64_t i = random_.below(3); i > 0; --i) add_number(random_.uniform(-3, 3));
     made_.parts.inputs = static_cast<uint16_t>(made_.inputs.size());
-    for (uint16_t k = 0; k < made_.head_inputs(); ++k) head.arguments.push_back(k);
+    for (size_t k = 0; k < made_.head_inputs(); ++k) head.arguments.push_back(static_cast<uint16_t>(k));
     push(std::move(head), dtype_, 0);
     const int64_t lines = 1 + random_.below(5);
     for (int64_t tries = 0; tries < 40 * lines && made_.parts.lines.size() <= static_cast<size_t>(lines); ++tries)

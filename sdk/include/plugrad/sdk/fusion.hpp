@@ -112,7 +112,7 @@ inline std::string flaw_of_head(const Fusion& p, const plugrad_fusion_instructio
     if (arguments[k] != k || p.values()[k].axes) return "has arguments that are not the first inputs";
   for (size_t k = 0; k < i.results; ++k)
     if (p.values()[p.inputs() + k].axes) return "has a result with axes";
-  for (uint16_t value = p.inputs() + 1; value < p.inputs() + i.results; ++value)
+  for (size_t value = p.inputs() + 1; value < p.inputs() + i.results; ++value)
     if (std::none_of(p.outputs().begin(), p.outputs().end(), [&](const auto& each) { return each.value == value; }))
       return "has a further result that is not an output";
   return {};
