@@ -302,7 +302,9 @@ std::unique_ptr<FusionKernel> make_followed(OpenDevice& device, const Fusion& fu
   const plugrad_signature signature = fusion.signature_of(*fusion.head(), fusion.inputs(), kPlainFlags);
   const auto row = std::find_if(settings.rows.begin(), settings.rows.end(),
                                 [&](const KernelRow& each) { return each.serves(signature); });
-  if (row == settings.rows.end() || fusion.instructions().size() < 2) return nullptr;
+  const auto results = std::count_if(fusion.outputs().begin(), fusion.outputs().end(),
+                                     [&](const plugrad_fusion_output& each) { return each.value == fusion.inputs(); });
+  if (row == settings.rows.end() || fusion.instructions().size() < 2 || results > 1) return nullptr;
   Rest rest = rest_of(fusion);
   auto tiled = make_tiled(device, Fusion(*reinterpret_cast<const plugrad_fusion*>(rest.block.data())), settings, true);
   if (!tiled) return nullptr;

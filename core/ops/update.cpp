@@ -102,7 +102,7 @@ void update(Updates::Pending* pending, Op op, const Operand (&outputs)[kOutputs]
 
 // Whether a compiled step makes fusions of a gradient's ops, but not of the update after them.
 bool fusions_end_before_updates(const Tensor& param) {
-  const plugrad_fusions* const offered = fusions_of(device_of(param));
+  const std::optional<plugrad_fusions> offered = fusions_of(device_of(param));
   return offered && !(offered->contents & PLUGRAD_FUSION_UPDATES);
 }
 

@@ -93,7 +93,7 @@ void add_workspace(Call& fusion, const Trace& trace, std::vector<uint64_t>& work
 }  // namespace
 
 Fused fuse(const Trace& trace, const Simplified& simplified, const FusionChoice& choice, const plugrad_lists* lists) {
-  const plugrad_fusions* const offered = choice.allowed && trace.device ? fusions_of(*trace.device) : nullptr;
+  const auto offered = choice.allowed && trace.device ? fusions_of(*trace.device) : std::optional<plugrad_fusions>();
   FusionLimits limits;
   if (offered)
     limits = {offered->contents, choice.least.value_or(offered->least), choice.least.value_or(offered->least_headed),

@@ -67,8 +67,11 @@ class Writer {
         line.results.push_back(i.keys[k]);
         continue;
       }
-      line.arguments.push_back(static_cast<uint16_t>(inputs_.size()));
+      const auto input = static_cast<uint32_t>(inputs_.size());
+      line.arguments.push_back(static_cast<uint16_t>(input));
       inputs_.push_back({i.keys[k], call.views[k], false, true});
+      if (i.keys[k].memory == kNever && around_.renumbered[i.call])
+        numbers_.push_back({i.call, static_cast<uint32_t>(k), input});
     }
     written_.emplace(i.keys[0].memory, i.keys[0]);
     lines_.push_back(std::move(line));

@@ -31,7 +31,8 @@ FusionProblem plain_fusion(int64_t elements, Random& random) {
 void check_table(Session& session, Tally& tally) {
   const plugrad_fusions* const offered = fusions_offered_by(session);
   if (!offered) return tally.skip("the plugin runs no fusions");
-  tally.check(offered->struct_size >= sizeof *offered && offered->kernel, "the list of fusions is incomplete");
+  tally.check(offered->struct_size >= offsetof(plugrad_fusions, reach) && offered->kernel,
+              "the list of fusions is incomplete");
   const uint32_t known = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES | PLUGRAD_FUSION_ALIKE |
                          PLUGRAD_FUSION_PRODUCTS | PLUGRAD_FUSION_NORMS | PLUGRAD_FUSION_ATTENTION;
   tally.check(!(offered->contents & ~known), "unknown bits in contents");
@@ -84,7 +85,7 @@ std::optional<FusionProblem> headed_problem(const Session& session, const plugra
   const Question question = question_for(problem->parts.lines[0].opcode, dtype);
   if (!resolve(session.device.table(), session.device.handle(), question, PLUGRAD_STRIDED))
     problem->is_turned.assign(problem->is_turned.size(), false);
-  if (!offered.reach) return problem;
+  if (offered.struct_size < offsetof(plugrad_fusions, least_headed) || !offered.reach) return problem;
   const std::vector<uint64_t> block = packed(problem->parts);
   const uint32_t reach = offered.reach(session.device.handle(), reinterpret_cast<const plugrad_fusion*>(block.data()));
   if (reach < 2) return {};

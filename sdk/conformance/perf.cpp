@@ -144,7 +144,7 @@ void add(PerfRow& row, Timer& timer, Roofline& roof, const Question& question, c
   row.seconds = *seconds;
   row.bytes = bytes_of(problem);
   row.operations = operations_of(*question.op, problem);
-  row.shape = text_of(problem.outputs[0].shape());
+  if (row.shape.empty()) row.shape = text_of(problem.outputs[0].shape());
   row.of_roof = roof.seconds_for(row.bytes, row.operations, question.dtypes[0]) / row.seconds;
 }
 
@@ -183,7 +183,11 @@ std::optional<PerfRow> tested_row(Session& session, Timer& timer, Roofline& roof
 PerfRow traced_row(Session& session, Timer& timer, Roofline& roof, const TracedCall& traced) {
   PerfRow row{traced.op->name, dtype_label_of(traced.question.dtypes[0])};
   row.calls = traced.calls;
-  row.shape = text_of(traced.shapes[0]);
+  for (size_t i = 0; i < traced.shapes.size(); ++i)
+    row.shape += (i == 0                    ? ""
+                  : i == traced.op->outputs ? " <- "
+                                            : ", ") +
+                 (traced.numbers[i] ? "number" : text_of(traced.shapes[i]));
   Random random(session.settings.seed);
   const std::optional<Problem> problem = problem_of(traced, random);
   if (!problem) {

@@ -10,7 +10,7 @@ namespace plugrad::conformance {
 
 struct PerfRow {
   std::string op, dtype;
-  std::string shape = {};    // of the first result of the timed call
+  std::string shape = {};    // of the first result of the timed call; in a trace, of all operands
   double small_seconds = 0;  // of a small call, for the fixed cost of any call; 0: not timed
   double seconds = 0;        // of a large call, or of a call with a trace's shapes
   uint64_t bytes = 0;        // of its operands

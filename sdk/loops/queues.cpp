@@ -40,7 +40,12 @@ class Queue final : public plugrad::DeviceQueue {
 
 class Queues final : public plugrad::QueuedBackend {
  public:
-  Queues(const plugrad_queue_driver& functions, void* driver) : functions_(functions), driver_(driver) {}
+  Queues(const plugrad_queue_driver& functions, void* driver) : driver_(driver) {
+    if (functions.struct_size < offsetof(plugrad_queue_driver, message) + sizeof functions.message)
+      throw plugrad::BackendError(PLUGRAD_INVALID, "the plugrad_queue_driver has " + std::to_string(functions.struct_size) +
+                                                       " bytes, fewer than its first version");
+    std::memcpy(&functions_, &functions, std::min<size_t>(functions.struct_size, sizeof functions_));
+  }
 
   void* driver() const { return driver_; }
   static plugrad::DeviceCount count() { return {1, ""}; }  // unused: the plugin counts
@@ -62,7 +67,7 @@ class Queues final : public plugrad::QueuedBackend {
   }
 
  private:
-  const plugrad_queue_driver& functions_;
+  plugrad_queue_driver functions_{};  // fields that the plugin does not have yet are 0
   void* const driver_;
   const std::vector<plugrad::KernelRow> rows_ = plugrad::staged_loops_after({});
 };

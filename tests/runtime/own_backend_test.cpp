@@ -2,7 +2,8 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/runtime.hpp>
-#include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/fusion.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <tests/error_message.hpp>
 
 #include <gtest/gtest.h>
@@ -27,6 +28,15 @@ class Abacus final : public Backend {
  public:
   explicit Abacus(const Opening& opening) { opening.options.allow({}); }
   static DeviceCount count() { return {2, ""}; }
+  // The functions for fusions as an earlier version of the contract had them. It runs no fusion.
+  static const void* extension(std::string_view name) noexcept {
+    static constexpr plugrad_fusions kEarlier{offsetof(plugrad_fusions, reach), 0, 1, 0, asked_for_fusion, nullptr, 0};
+    return name == PLUGRAD_FUSIONS ? &kEarlier : nullptr;
+  }
+  static const plugrad_kernel* asked_for_fusion(plugrad_device*, const plugrad_fusion*) {
+    ++fusions;
+    return nullptr;
+  }
   plugrad_device_info info() const override { return host_info("wood"); }
   Rows kernels() const override {
     static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32),
@@ -41,7 +51,7 @@ class Abacus final : public Backend {
     --blocks;
     std::free(buffer);
   }
-  static inline std::atomic<int> blocks{0};
+  static inline std::atomic<int> blocks{0}, fusions{0};
 };
 
 constexpr plugrad_backend kAbacus = backend_table<Abacus>("abacus", "1");
@@ -63,6 +73,11 @@ TEST(OwnBackend, IsADeviceLikeAnyOther) {
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 3}, {3}, device);
   EXPECT_EQ(mul(x, full({3}, 4, DType::f32, device)).to_vector<float>(), (std::vector<float>{4, 8, 12}));
   EXPECT_EQ(device.counters().kernels, 2u);
+
+  auto step = compile([](const Tensor& a) { return mul(mul(a, a), a); });  // asks for fusions
+  const Tensor made = step(full({8}, 2, DType::f32, device));
+  EXPECT_EQ(made.to_vector<float>(), std::vector<float>(8, 8));
+  EXPECT_GT(Abacus::fusions, 0);
 }
 
 TEST(OwnBackend, IsAmongTheRecordsAndTheDevices) {

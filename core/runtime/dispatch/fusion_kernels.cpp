@@ -3,7 +3,9 @@
 #include <core/runtime/fork.hpp>
 #include <core/runtime/plugins/foreign.hpp>
 
+#include <algorithm>
 #include <cfenv>
+#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,33 +19,40 @@ Known& kernels() {  // kernels_mutex held
   return all;
 }
 
-// Libraries loaded by the plugin for its compiler must not change how this thread computes.
-const plugrad_kernel* ask(const DeviceState& device, const plugrad_fusion& fusion) {
+// Calls the plugin. Libraries that it loads for its compiler must not change how this thread computes.
+template <class Call> auto asked(const DeviceState& device, const char* what, Call call) {
   std::fenv_t arithmetic;
   std::fegetenv(&arithmetic);
-  const auto find = [&] { return fusions_of(device)->kernel(device.handle, &fusion); };
-  const plugrad_kernel* const found = contained_value(device.name, "the kernel of a fusion", find);
+  const auto answer = contained_value(device.name, what, call);
   std::fesetenv(&arithmetic);
   streams::guard_exit();
+  return answer;
+}
+
+const plugrad_kernel* ask(const DeviceState& device, const plugrad_fusion& fusion) {
+  const plugrad_kernel* const found =
+      asked(device, "the kernel of a fusion", [&] { return fusions_of(device)->kernel(device.handle, &fusion); });
   if (found && (found->struct_size < sizeof *found || !found->run))
     throw_breach(device.name, "the kernel of a fusion has no function run");
   return found;
 }
 }  // namespace
 
-const plugrad_fusions* fusions_of(const DeviceState& device) {
+std::optional<plugrad_fusions> fusions_of(const DeviceState& device) {
   const auto* found = static_cast<const plugrad_fusions*>(extension_of(device.table, PLUGRAD_FUSIONS));
-  if (found && (found->struct_size < sizeof *found || !found->kernel))
+  if (!found) return {};
+  if (found->struct_size < offsetof(plugrad_fusions, reach) || !found->kernel)
     throw_breach(device.name, "the list of '" PLUGRAD_FUSIONS "' is incomplete");
-  return found;
+  plugrad_fusions known{};
+  std::memcpy(&known, found, std::min<size_t>(found->struct_size, sizeof known));
+  return known;
 }
 
 size_t fusion_reach(DeviceState& device, std::span<const std::byte> bytes) {
   const auto& fusion = *reinterpret_cast<const plugrad_fusion*>(bytes.data());
-  const plugrad_fusions& offered = *fusions_of(device);
+  const plugrad_fusions offered = *fusions_of(device);
   if (!offered.reach) return fusion.instructions;
-  const auto ask = [&] { return offered.reach(device.handle, &fusion); };
-  return contained_value(device.name, "the reach of a fusion", ask);
+  return asked(device, "the reach of a fusion", [&] { return offered.reach(device.handle, &fusion); });
 }
 
 const plugrad_kernel* fusion_kernel(DeviceState& device, std::span<const std::byte> fusion) {

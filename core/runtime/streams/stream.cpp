@@ -209,18 +209,17 @@ void guard_exit() {
 }
 
 void finish_all() noexcept {
-  if (closed()) return;
   Ledger& l = ledger();
-  std::vector<StreamState*> streams;
-  {
-    const std::lock_guard lock(l.mutex);
-    streams.assign(l.all.begin(), l.all.begin() + l.count);
-  }
-  for (StreamState* const each : streams) try {
-      sync(*each);
+  for (uint32_t i = 0; !closed() && i < l.count; ++i) {  // streams are never removed
+    StreamState& s = *l.all[i];
+    if (s.device->lost) continue;  // the program knows
+    try {
+      sync(s);
     } catch (const Error& error) {
-      log(LogLevel::warning, error.what());
+      if (!s.device->lost) log(LogLevel::warning, error.what());
+    } catch (...) {  // memory is short, and the process ends anyway
     }
+  }
 }
 
 bool closed() { return ledger().closed.load(std::memory_order_relaxed); }

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -27,12 +28,14 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// Returns a text that changes when the file of this code, the plugin, is built anew; "" if the file cannot be found.
+// Returns a text that changes when the file of this code, the plugin, is built anew. If the file cannot be found, the text
+// is of this process alone, so no later process takes what this one writes. Call it when the device is opened.
 inline std::string build_of_plugin() {
   static const char here = 0;
   Dl_info about;
   struct stat file;
-  if (!dladdr(&here, &about) || !about.dli_fname || stat(about.dli_fname, &file)) return "";
+  if (!dladdr(&here, &about) || !about.dli_fname || stat(about.dli_fname, &file))
+    return "process " + std::to_string(getpid()) + " " + std::to_string(std::time(nullptr));
   return std::to_string(file.st_size) + "-" + std::to_string(file.st_mtim.tv_sec) + "." +
          std::to_string(file.st_mtim.tv_nsec);
 }
@@ -80,8 +83,8 @@ class DeviceCache {
     try {
       std::error_code none;
       std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), none);
-      const std::string part = path_ + "." + std::to_string(getpid());
-      Descriptor file(open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      std::string part = path_ + ".XXXXXX";
+      Descriptor file(mkostemp(part.data(), O_CLOEXEC));  // 0600
       if (!file) return;
       const bool whole = write_all(file.get(), &header, sizeof header) && write_all(file.get(), data.data(), data.size());
       if (!file.close() || !whole || std::rename(part.c_str(), path_.c_str()) != 0) unlink(part.c_str());

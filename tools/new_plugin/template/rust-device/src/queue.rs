@@ -60,7 +60,7 @@ impl<Q: Queue> Kernel<Q> {
     }
 
     pub fn handle(&'static self) -> *const plugrad_kernel {
-        &self.base
+        self as *const Kernel<Q> as *const plugrad_kernel
     }
 }
 
