@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares compiled chains of elementwise ops and sums in one run: alternating rounds, medians, and the spread.
+"""Compares compiled chains of elementwise ops and sums, also behind a product, in one run: alternating rounds, medians, and
+the spread.
 
     bench/python/fusions.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
@@ -14,6 +15,8 @@ RELU = "(relu(x) x).sum(), forward + backward, {}"
 BIAS, GELU = "bias + relu of 1000x1000, forward + backward", "bias + gelu of 1000x1000, forward + backward"
 NORM, LOSS = "layer norm of 1000x1000, forward + backward", "softmax cross-entropy of 1000x1000, forward + backward"
 ADAM = "Adam by hand, 1e6"
+PRODUCT, BLOCK = "product of 512x768x3072", "product + bias + gelu of 512x768x3072"
+TRAINED = "product + bias + gelu of 512x768x3072, forward + backward"
 COUNTS = {"1e5": 10**5, "1e6": 10**6, "1e7": 10**7}
 
 
@@ -27,7 +30,8 @@ def functions(lib, f):
     def loss(x, labels):
         shifted = x - x.detach().amax(-1, keepdim=True)
         return -(labels * (shifted - shifted.exp().sum(-1, keepdim=True).log())).sum() / SIDE
-    return {"relu": lambda x: (lib.relu(x) * x).sum(), BIAS: lambda x, b: lib.relu(x + b), GELU: lambda x, b: f.gelu(x + b),
+    return {PRODUCT: lambda x, w, b: x @ w, BLOCK: lambda x, w, b: f.gelu(x @ w + b),
+            "relu": lambda x: (lib.relu(x) * x).sum(), BIAS: lambda x, b: lib.relu(x + b), GELU: lambda x, b: f.gelu(x + b),
             NORM: norm, LOSS: loss}
 
 
@@ -50,6 +54,15 @@ def rows_of(lib, f, compile_function=lambda g: g, compile_step=lambda g: g):
             compiled(*leaves, *constants).backward(grad)
         rows[name] = compile_step(step)
 
+    def infers(name, operands):
+        """A row of a forward pass alone."""
+        compiled = compile_step(compile_function(made[name]))
+
+        def step():
+            with lib.no_grad():
+                compiled(*operands)
+        rows[name] = step
+
     for text, count in COUNTS.items():
         passes(RELU.format(text), made["relu"], [lib.randn((count,))])
 
@@ -59,6 +72,10 @@ def rows_of(lib, f, compile_function=lambda g: g, compile_step=lambda g: g):
     passes(GELU, made[GELU], [square(), lib.randn((SIDE,))], grad=square())
     passes(NORM, made[NORM], [square(), lib.ones((SIDE,)), lib.zeros((SIDE,))], grad=square())
     passes(LOSS, made[LOSS], [square()], [f.one_hot(lib.arange(SIDE), SIDE).to(lib.float32)])
+    layer = [lib.randn((512, 768)), lib.randn((768, 3072)), lib.randn((3072,))]
+    infers(PRODUCT, layer)
+    infers(BLOCK, layer)
+    passes(TRAINED, made[BLOCK], [lib.randn(tuple(each.shape)) for each in layer], grad=lib.randn((512, 3072)))
     state = [lib.randn((10**6,)), lib.zeros((10**6,)), lib.zeros((10**6,)), lib.randn((10**6,))]
     update = compile_step(compile_function(adam))
 
@@ -127,6 +144,14 @@ def jax_rows():
     passes(GELU, lambda x, b: jax.nn.gelu(x + b, approximate=False), [square, normal(SIDE)], grad=normal(SIDE, SIDE))
     passes(NORM, norm, [square, jnp.ones(SIDE), jnp.zeros(SIDE)], grad=normal(SIDE, SIDE))
     passes(LOSS, loss, [square], [jnp.eye(SIDE)])
+
+    def block(x, w, b):
+        return jax.nn.gelu(x @ w + b, approximate=False)
+    layer = [normal(512, 768), normal(768, 3072), normal(3072)]
+    products, blocks = jax.jit(lambda x, w, b: x @ w), jax.jit(block)
+    rows[PRODUCT] = lambda: jax.block_until_ready(products(*layer))
+    rows[BLOCK] = lambda: jax.block_until_ready(blocks(*layer))
+    passes(TRAINED, block, layer, grad=normal(512, 3072))
 
     def update(p, m, v, g):
         m, v = m * 0.9 + g * 0.1, v * 0.999 + g * g * 0.001
