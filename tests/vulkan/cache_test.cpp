@@ -85,6 +85,7 @@ TEST_F(PipelineCache, ADamagedFileDoesNotCount) {
   EXPECT_EQ(file().read(), data_of(properties_, 50));
 }
 
+// Nor does a file of another build of the plugin, if the contents depend on it.
 TEST_F(PipelineCache, AFileOfAnotherDeviceOrDriverDoesNotCount) {
   file().write(data_of(properties_, 50));
   const std::string whole = stored_bytes();
@@ -100,6 +101,19 @@ TEST_F(PipelineCache, AFileOfAnotherDeviceOrDriverDoesNotCount) {
   EXPECT_FALSE(counts_for([](VkPhysicalDeviceProperties& p) { ++p.deviceID; }));
   EXPECT_FALSE(counts_for([](VkPhysicalDeviceProperties& p) { ++p.driverVersion; }));
   EXPECT_FALSE(counts_for([](VkPhysicalDeviceProperties& p) { ++p.pipelineCacheUUID[15]; }));
+
+  const std::vector<char> tuned = {'6', '4'};
+  const DeviceCache first("npu", "device", "1.0", "build 1", folder_.c_str());
+  const DeviceCache second("npu", "device", "1.0", "build 2", folder_.c_str());
+  const DeviceCache other("npu", "devi", "ce1.0", "build 1", folder_.c_str());
+  first.write(tuned);
+  EXPECT_EQ(first.path(), second.path());
+  EXPECT_NE(first.path(), other.path());
+  EXPECT_EQ(first.read(), tuned);
+  EXPECT_TRUE(second.read().empty() && other.read().empty());
+  second.write({});
+  EXPECT_TRUE(first.read().empty());
+  EXPECT_FALSE(build_of_plugin().empty());
 }
 
 TEST_F(PipelineCache, DataThatCannotBeUsedAreNotStored) {
@@ -134,22 +148,6 @@ TEST_F(PipelineCache, OnlyTheUsersOwnRegularFileCounts) {
   EXPECT_TRUE(file().read().empty());
   file().write(data_of(properties_, 60));
   EXPECT_TRUE(file().read().empty());
-}
-
-// The SDK's cache: each build of a plugin begins anew, in the same file.
-TEST_F(PipelineCache, AnotherBuildsFileDoesNotCount) {
-  const std::vector<char> tuned = {'6', '4'};
-  const DeviceCache first("npu", "device", "1.0", "build 1", folder_.c_str());
-  const DeviceCache second("npu", "device", "1.0", "build 2", folder_.c_str());
-  const DeviceCache other("npu", "devi", "ce1.0", "build 1", folder_.c_str());
-  first.write(tuned);
-  EXPECT_EQ(first.path(), second.path());
-  EXPECT_NE(first.path(), other.path());
-  EXPECT_EQ(first.read(), tuned);
-  EXPECT_TRUE(second.read().empty() && other.read().empty());
-  second.write({});
-  EXPECT_TRUE(first.read().empty());
-  EXPECT_FALSE(build_of_plugin().empty());
 }
 
 TEST_F(PipelineCache, WithoutADirectoryThereIsNoCache) {
