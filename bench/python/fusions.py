@@ -72,10 +72,10 @@ def rows_of(lib, f, compile_function=lambda g: g, compile_step=lambda g: g):
     passes(GELU, made[GELU], [square(), lib.randn((SIDE,))], grad=square())
     passes(NORM, made[NORM], [square(), lib.ones((SIDE,)), lib.zeros((SIDE,))], grad=square())
     passes(LOSS, made[LOSS], [square()], [f.one_hot(lib.arange(SIDE), SIDE).to(lib.float32)])
-    layer = [lib.randn((512, 768)), lib.randn((768, 3072)), lib.randn((3072,))]
+    layer = [lib.randn((512, 768)), lib.randn((768, 3072)) * 768**-0.5, lib.randn((3072,))]  # weights as networks have them
     infers(PRODUCT, layer)
     infers(BLOCK, layer)
-    passes(TRAINED, made[BLOCK], [lib.randn(tuple(each.shape)) for each in layer], grad=lib.randn((512, 3072)))
+    passes(TRAINED, made[BLOCK], [each * 1 for each in layer], grad=lib.randn((512, 3072)))
     state = [lib.randn((10**6,)), lib.zeros((10**6,)), lib.zeros((10**6,)), lib.randn((10**6,))]
     update = compile_step(compile_function(adam))
 
@@ -147,7 +147,7 @@ def jax_rows():
 
     def block(x, w, b):
         return jax.nn.gelu(x @ w + b, approximate=False)
-    layer = [normal(512, 768), normal(768, 3072), normal(3072)]
+    layer = [normal(512, 768), normal(768, 3072) * 768**-0.5, normal(3072)]
     products, blocks = jax.jit(lambda x, w, b: x @ w), jax.jit(block)
     rows[PRODUCT] = lambda: jax.block_until_ready(products(*layer))
     rows[BLOCK] = lambda: jax.block_until_ready(blocks(*layer))
