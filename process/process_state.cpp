@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace plugrad {
 namespace {
@@ -64,7 +65,7 @@ ProcessState::ProcessState()
   for (int i = 1; i < kSignals; ++i)
     if (sigaction(i, nullptr, &handlers_[static_cast<size_t>(i)])) handlers_[static_cast<size_t>(i)].sa_flags = -1;
   for (int i = 0; i < 3; ++i) standard_[static_cast<size_t>(i)] = fcntl(i, F_DUPFD_CLOEXEC, 3);
-  for (size_t i = 0; i < timers_.size(); ++i) getitimer(kTimers[i], &timers_[i]);
+  for (size_t i = 0; i < std::size(kTimers); ++i) getitimer(kTimers[i], &timers_[i]);
   for (size_t i = 0; i < limits_.size(); ++i) getrlimit(static_cast<__rlimit_resource_t>(i), &limits_[i]);
 }
 
@@ -135,7 +136,7 @@ void ProcessState::restore_standard_files(std::string& changed) noexcept {
 // If the hard limit of a resource was lowered, this function restores only its soft limit.
 void ProcessState::restore_limits(std::string& changed) noexcept {
   const auto is_set = [](const struct timeval& time) { return time.tv_sec || time.tv_usec; };
-  for (size_t i = 0; i < timers_.size(); ++i) {
+  for (size_t i = 0; i < std::size(kTimers); ++i) {
     struct itimerval now;
     const struct itimerval& before = timers_[i];
     const bool ran = is_set(before.it_value);
