@@ -6,7 +6,12 @@ All pointers, and pointers to functions, are untyped addresses: layout.json tell
 """
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+Constants = list[tuple[str, int]]
+Structs = list[dict[str, Any]]
 
 NUMBERS = {"zig": {"char": "u8", **{n: n for n in ("u8", "u16", "u32", "u64", "i32", "i64", "f64")}},
            "pascal": {"char": "UInt8", "u8": "UInt8", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64", "i32": "Int32",
@@ -19,12 +24,12 @@ POINTER = {"zig": "?*const anyopaque", "pascal": "Pointer", "ada": "System.Addre
 STRUCT = {"zig": "", "pascal": "T", "ada": "T_"}  # before a struct's name
 
 
-def type_of(field, language):
-    kind = field["type"]
+def type_of(field: dict[str, Any], language: str) -> str:
+    kind = str(field["type"])
     return NUMBERS[language].get(kind, POINTER[language] if "*" in kind or kind == "function" else STRUCT[language] + kind)
 
 
-def zig(constants, hashes, structs):
+def zig(constants: Constants, hashes: list[str], structs: Structs) -> Iterator[str]:
     yield from (f"pub const {name} = {value};" for name, value in constants)
     yield f"pub const layouts = [_]u64{{ {', '.join(hashes)} }};"
     for struct in structs:
@@ -35,7 +40,7 @@ def zig(constants, hashes, structs):
         yield "};"
 
 
-def pascal(constants, hashes, structs):
+def pascal(constants: Constants, hashes: list[str], structs: Structs) -> Iterator[str]:
     yield from ("unit plugrad;", "{$mode objfpc}{$packrecords c}", "interface", "const")
     yield from (f"  PLUGRAD_{name} = {value};" for name, value in constants)
     yield f"  Layouts: array[0..{len(hashes) - 1}] of UInt64 = ({', '.join('UInt64($' + h[2:] + ')' for h in hashes)});"
@@ -50,7 +55,7 @@ def pascal(constants, hashes, structs):
     yield from ("implementation", "end.")
 
 
-def ada(constants, hashes, structs):
+def ada(constants: Constants, hashes: list[str], structs: Structs) -> Iterator[str]:
     yield from ("with Interfaces; use Interfaces;", "with System;", "package Plugrad is", "   pragma Pure;")
     yield from (f"   PLUGRAD_{name} : constant := {value};" for name, value in constants)
     yield from (f"   Layout_{i} : constant Unsigned_64 := 16#{each[2:]}#;" for i, each in enumerate(hashes))
@@ -66,7 +71,7 @@ def ada(constants, hashes, structs):
     yield "end Plugrad;"
 
 
-def main(data, language, output):
+def main(data: str, language: str, output: str) -> None:
     layout = json.loads((Path(data) / "layout.json").read_text())
     tables = json.loads((Path(data) / "ops.json").read_text())
     constants = [(name, value) for group in layout["constants"].values() for name, value in group.items()]
