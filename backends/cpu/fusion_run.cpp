@@ -286,7 +286,6 @@ void FrameParts::run(int64_t row, int64_t rows, int64_t column, int64_t columns)
     for (int64_t c = first; c < end; c += frame.tile_columns_)
       frame.run_tile(it.run, slot, {r / it.rows_of_row, 1, c, std::min(frame.tile_columns_, end - c)});
   }
-  if (!frame.streamed_.empty()) hwy::FlushStream();
   it.is_taken[number].store(false, std::memory_order_release);
 }
 
