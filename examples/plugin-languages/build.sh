@@ -2,6 +2,10 @@
 # Builds the plugin of a language: build.sh zig|go|pascal|ada FOLDER. pkg-config finds the SDK; set PKG_CONFIG_PATH if
 # plugrad is not in the system's prefix. Zig is the command in $ZIG (zig).
 set -e
+if [ $# -ne 2 ]; then
+  echo "build.sh: a language and a folder expected: build.sh zig|go|pascal|ada FOLDER" >&2
+  exit 2
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 language=$1
 mkdir -p "$2"

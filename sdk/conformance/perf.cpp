@@ -202,6 +202,9 @@ PerfRow traced_row(Session& session, Timer& timer, Roofline& roof, const TracedC
   return row;
 }
 
+bool is_selected(const Settings& settings, uint8_t dtype) {
+  return settings.dtypes.empty() || std::ranges::count(settings.dtypes, dtype);
+}
 bool is_selected(const Settings& settings, const OpInfo& op) {
   return settings.timed.empty() || std::ranges::count(settings.timed, op.opcode);
 }
@@ -211,7 +214,8 @@ std::vector<PerfRow> rows_of(Session& session, Timer& timer, Roofline& roof) {
   std::vector<PerfRow> rows;
   if (!settings.trace.empty()) {
     for (const TracedCall& each : traced_calls(settings.trace))
-      if (is_selected(settings, *each.op)) rows.push_back(traced_row(session, timer, roof, each));
+      if (is_selected(settings, *each.op) && is_selected(settings, each.question.dtypes[0]))
+        rows.push_back(traced_row(session, timer, roof, each));
     return rows;
   }
   const std::vector<uint8_t> dtypes = settings.dtypes.empty() ? std::vector<uint8_t>{PLUGRAD_F32} : settings.dtypes;
