@@ -1,19 +1,18 @@
 #include <process/patience.hpp>
 
+#include <process/file_text.hpp>
+
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 namespace plugrad {
 namespace {
 
-// The state is the first word after the name in parentheses; the name may contain anything.
+// The state is the first word after the name in parentheses; the name may contain anything. A thread may end meanwhile.
 bool runs(const std::filesystem::path& thread) {
-  std::ifstream file(thread / "stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = file_text(thread / "stat").value_or("");
   const size_t end = text.rfind(')');
   return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'R';
 }
@@ -27,8 +26,9 @@ ProcessMoment moment_of(pid_t process) {
   if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &time)) return now;
   now.processor = std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   std::error_code error;
-  const std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task", error);
-  if (!error) now.wants_processor = std::any_of(begin(threads), end(threads), [](const auto& each) { return runs(each); });
+  std::filesystem::directory_iterator thread("/proc/" + std::to_string(process) + "/task", error);
+  for (; !error && thread != end(thread) && !now.wants_processor; thread.increment(error))
+    now.wants_processor = runs(thread->path());
   return now;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <sdk/conformance/problem.hpp>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +27,12 @@ struct PerfReport {
 };
 
 std::string json_of(const PerfReport& report);
-// Returns a report as a table. before: the path of an earlier report as JSON, to compare; or "". Throws Unloadable for a
-// file that is not such a report.
-std::string table_of(const std::string& json, const std::string& before);
+// The seconds of an earlier report, by op, dtype and shape.
+using EarlierTimes = std::map<std::string, double>;
+// Reads an earlier report as JSON. Throws Unloadable for another file.
+EarlierTimes times_in(const std::string& file);
+// Returns a report as a table, compared with the times of an earlier one if there are any.
+std::string table_of(const std::string& json, const std::optional<EarlierTimes>& earlier);
 
 // A kind of call in a profiler's trace.
 struct TracedCall {

@@ -2,13 +2,14 @@
 #include <sdk/conformance/perf.hpp>
 #include <sdk/conformance/plugin.hpp>
 
+#include <process/file_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <map>
 
@@ -18,10 +19,10 @@ namespace {
 using Json = nlohmann::json;
 
 Json parsed(const std::string& file, const char* expected) {
-  std::ifstream in(file);
-  if (!in) throw Unloadable(file + ": cannot be read; " + expected + " expected");
+  const std::optional<std::string> text = file_text(file);
+  if (!text) throw Unloadable(file + ": cannot be read; " + expected + " expected");
   try {
-    return Json::parse(in);
+    return Json::parse(*text);
   } catch (const Json::exception&) {
     throw Unloadable(file + ": is not JSON; " + expected + " expected");
   }
@@ -43,20 +44,6 @@ std::string left(std::string text, size_t width) {
 std::string key_of(const Json& row) {
   return row.at("op").get<std::string>() + " " + row.at("dtype").get<std::string>() + " " +
          row.at("shape").get<std::string>();
-}
-
-// The times of an earlier report, by op, dtype and shape.
-std::map<std::string, double> times_in(const std::string& file) {
-  constexpr const char* kExpected = "what plugrad-conform --perf --json printed";
-  const Json report = parsed(file, kExpected);
-  std::map<std::string, double> times;
-  try {
-    for (const Json& row : report.at("rows"))
-      if (!row.contains("failure")) times[key_of(row)] = row.at("seconds").get<double>();
-  } catch (const Json::exception&) {
-    throw Unloadable(file + ": is not a report of times; " + kExpected + " expected");
-  }
-  return times;
 }
 
 std::string line_of(const Json& row) {
@@ -151,10 +138,22 @@ std::string json_of(const PerfReport& report) {
          "\n";
 }
 
-std::string table_of(const std::string& json, const std::string& before) {
+EarlierTimes times_in(const std::string& file) {
+  constexpr const char* kExpected = "what plugrad-conform --perf --json printed";
+  const Json report = parsed(file, kExpected);
+  EarlierTimes times;
+  try {
+    for (const Json& row : report.at("rows"))
+      if (!row.contains("failure")) times[key_of(row)] = row.at("seconds").get<double>();
+  } catch (const Json::exception&) {
+    throw Unloadable(file + ": is not a report of times; " + kExpected + " expected");
+  }
+  return times;
+}
+
+std::string table_of(const std::string& json, const std::optional<EarlierTimes>& earlier) {
   const Json report = Json::parse(json);
-  const bool compares = !before.empty();
-  const std::map<std::string, double> earlier = compares ? times_in(before) : std::map<std::string, double>();
+  const bool compares = earlier.has_value();
   std::string text = "copies of 64 MB: " + with_digits(report.at("copied_bytes_per_second").get<double>() * 1e-9, 1) +
                      " GB/s read and written; large products of f32: " +
                      with_digits(report.at("f32_operations_per_second").get<double>() * 1e-9, 1) + " GFLOP/s\n";
@@ -173,8 +172,8 @@ std::string table_of(const std::string& json, const std::string& before) {
     }
     text += line_of(row);
     if (compares) {
-      const auto found = earlier.find(key_of(row));
-      const double ratio = found == earlier.end() ? 0 : found->second / row.at("seconds").get<double>();
+      const auto found = earlier->find(key_of(row));
+      const double ratio = found == earlier->end() ? 0 : found->second / row.at("seconds").get<double>();
       if (ratio > 0) ++compared, logarithms += std::log(ratio);
       text += right(ratio > 0 ? with_digits(ratio, 2) : "-", 15);
     }

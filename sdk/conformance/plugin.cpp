@@ -1,5 +1,6 @@
 #include <sdk/conformance/plugin.hpp>
 
+#include <process/file_text.hpp>
 #include <sdk/conformance/host.hpp>
 
 #include <dlfcn.h>
@@ -10,8 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace plugrad::conformance {
 namespace {
@@ -61,9 +60,9 @@ std::string read_file(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) throw Unloadable(path + ": no such file");
   if (!fs::is_regular_file(status)) throw Unloadable(path + ": not a regular file; expected the path of a plugin's file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Unloadable(path + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::optional<std::string> bytes = file_text(path);
+  if (!bytes) throw Unloadable(path + ": cannot be read");
+  return *bytes;
 }
 
 template <class T> T record(const std::string& path, const std::string& bytes, uint64_t offset) {

@@ -5,6 +5,8 @@
 #include <sdk/conformance/training.hpp>
 #include <sdk/conformance/worker.hpp>
 
+#include <process/file_text.hpp>
+
 #include <boost/program_options.hpp>
 
 #include <unistd.h>
@@ -253,8 +255,9 @@ conformance::Summary run_here(const Request& request, const std::vector<size_t>&
 
 // The names in a file, without comments.
 std::vector<std::string> names_in(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw po::error("--skip " + path + ": cannot be read");
+  const std::optional<std::string> text = plugrad::file_text(path);
+  if (!text) throw po::error("--skip " + path + ": cannot be read; a file with the name of a case per line expected");
+  std::istringstream in(*text);
   std::vector<std::string> names;
   for (std::string line; std::getline(in, line);) {
     line = line.substr(0, line.find('#'));
@@ -334,8 +337,10 @@ int check(const Request& request, const std::vector<std::string>& words) {
   if (request.level >= 0) std::erase_if(plan.cases, [&](size_t number) { return !is_needed(number, request.level); });
   if (!request.settings.trace.empty()) conformance::traced_calls(request.settings.trace);  // throws for another file
   if (request.kernels || request.perf) {
+    std::optional<conformance::EarlierTimes> earlier;  // read before anything is timed
+    if (!request.baseline.empty()) earlier = conformance::times_in(request.baseline);
     const std::string answer = answer_of(plan, request.perf ? "perf" : "kernels");
-    std::cout << (request.perf && !request.json ? conformance::table_of(answer, request.baseline) : answer);
+    std::cout << (request.perf && !request.json ? conformance::table_of(answer, earlier) : answer);
     return kGood;
   }
   const std::vector<std::string> expected = request.skip.empty() ? std::vector<std::string>() : names_in(request.skip);

@@ -214,6 +214,11 @@ TEST(Perf, TimesTheChosenOpsInTheChosenDtypes) {
   const Said wrong = run_program({PLUGRAD_CONFORM, "--perf", "--trace", report, PLUGRAD_LACKS});
   EXPECT_EQ(wrong.status, 2) << wrong.text;
   EXPECT_NE(wrong.text.find("is not a trace that a profiler wrote"), std::string::npos) << wrong.text;
+  for (const char* option : {"--trace", "--baseline"}) {
+    const Said unread = run_program({PLUGRAD_CONFORM, "--perf", option, folder, PLUGRAD_LACKS});
+    EXPECT_EQ(unread.status, 2) << unread.text;
+    EXPECT_NE(unread.text.find(folder + ": cannot be read"), std::string::npos) << unread.text;
+  }
 }
 
 TEST(Levels, MisuseIsOneLine) {

@@ -42,7 +42,7 @@ template <class Body> class Fork {
   pid_t process_;
 };
 
-TEST(Patience, EndsForALoopAndForASleeper) {
+TEST(Patience, EndsForALoopAndForASleeperAndReadsThreadsThatEnd) {
   const Fork loop([] {
     for (std::atomic<int> i{0};; i.fetch_add(1)) {
     }
@@ -56,6 +56,14 @@ TEST(Patience, EndsForALoopAndForASleeper) {
     for (int i = 0; i < 6000 && !patience.is_over(); ++i) std::this_thread::sleep_for(10ms);
     EXPECT_TRUE(patience.is_over());
   }
+
+  const Fork threads_that_end([] {
+    for (;;) std::jthread([] { std::atomic<int>{0}.fetch_add(1); });
+  });
+  EXPECT_NO_THROW({
+    const auto end = std::chrono::steady_clock::now() + 300ms;
+    while (std::chrono::steady_clock::now() < end) moment_of(threads_that_end.process());
+  });
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ TEST(Advise, MisuseIsOneLineThatHelps) {
   expect_complaint(plugrad_run({"advise", scratch.path("empty.json"), "cpu"}), 1, "contains no op");
   expect_complaint(plugrad_run({"advise", scratch.path("text.json"), "cpu"}), 1, "is not a profiler's trace");
   expect_complaint(plugrad_run({"advise", scratch.path("shape.json"), "cpu"}), 1, "is not a profiler's trace");
+  expect_complaint(plugrad_run({"advise", scratch.path("."), "cpu"}), 1, "cannot be read: expected a trace");
   expect_complaint(plugrad_run({"advise", scratch.path("op.json"), "cpu"}), 1, "there is no op 'explode'");
   expect_complaint(plugrad_run({"advise", "mlp", "npu:0"}), 1, "no device 'npu:0'");
 }

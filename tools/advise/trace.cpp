@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -131,10 +130,12 @@ std::string TracedOp::dtypes() const {
 
 Traced traced_file(const std::string& file) {
   std::ifstream in(file);
-  if (!in) throw Error(Code::io_error, "[" + file + "] cannot be read: expected a trace that a profiler wrote");
+  std::string text;
+  if (!std::getline(in, text, '\0') && !in.eof())
+    throw Error(Code::io_error, "[" + file + "] cannot be read: expected a trace that a profiler wrote");
   Sums sums;
   try {
-    const Json trace = Json::parse({std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
+    const Json trace = Json::parse(text);
     for (const Json& event : (trace.is_array() ? trace : trace.at("traceEvents")).elements())
       if (event.is_object() && is_op(event)) sums.add(op_in(event));
   } catch (const JsonError& error) {
