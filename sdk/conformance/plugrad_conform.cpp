@@ -337,8 +337,7 @@ int check(const Request& request, const std::vector<std::string>& words) {
   if (request.level >= 0) std::erase_if(plan.cases, [&](size_t number) { return !is_needed(number, request.level); });
   if (!request.settings.trace.empty()) conformance::traced_calls(request.settings.trace);  // throws for another file
   if (request.kernels || request.perf) {
-    std::optional<conformance::EarlierTimes> earlier;  // read before anything is timed
-    if (!request.baseline.empty()) earlier = conformance::times_in(request.baseline);
+    const auto earlier = request.baseline.empty() ? std::nullopt : std::optional(conformance::times_in(request.baseline));
     const std::string answer = answer_of(plan, request.perf ? "perf" : "kernels");
     std::cout << (request.perf && !request.json ? conformance::table_of(answer, earlier) : answer);
     return kGood;
