@@ -1,6 +1,7 @@
 #include <backends/vulkan/backend.hpp>
 
 #include <backends/vulkan/fusion.hpp>
+#include <backends/vulkan/fusion_module.hpp>
 #include <backends/vulkan/grid.hpp>
 #include <backends/vulkan/list.hpp>
 
@@ -87,7 +88,8 @@ DeviceCount VulkanBackend::count() {
 
 // A launch takes longer than the work on a small tensor, so every fusion pays.
 const void* VulkanBackend::extension(std::string_view name) noexcept {
-  constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_ALIKE;
+  constexpr uint32_t kContents =
+      PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_ALIKE | PLUGRAD_FUSION_PRODUCTS;
   if (name == PLUGRAD_LISTS) return &kLists<VulkanBackend>;
   return name == PLUGRAD_FUSIONS ? &kFusions<VulkanBackend, kContents, 1, kChunk> : nullptr;
 }
@@ -103,6 +105,8 @@ const plugrad_kernel* VulkanBackend::fusion_kernel(OpenDevice& device, const plu
   auto made = make_fusion(device, pipelines_, fusion);
   return made ? fusions_.keep(std::move(made)) : nullptr;
 }
+
+uint32_t VulkanBackend::fusion_reach(const plugrad_fusion& fusion) { return reach_of(fusion); }
 
 bool VulkanBackend::prepare(const KernelRow& row, const plugrad_signature&) {
   pipelines_.save_if_due();

@@ -35,6 +35,7 @@ class VulkanBackend final : public Backend, public Fusions, public CallLists {
   void sync(Stream& stream, plugrad_failure& failure) override;
 
   const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override;
+  uint32_t fusion_reach(const plugrad_fusion& fusion) override;
   std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
 
  private:

@@ -37,7 +37,7 @@ class Pipeline final : public FusionKernel {
 };
 
 // Throws UNSUPPORTED if offsets do not fit 32 bits.
-void demand_narrow(const plugrad_view& view) {
+void demand_reach(const plugrad_view& view) {
   int64_t reach = 0;
   for (int d = 0; d < view.rank; ++d) reach += std::abs(view.strides[d]) * (view.shape[d] - 1);
   if (reach > kSpan) throw BackendError(PLUGRAD_UNSUPPORTED, "an operand of the fusion reaches too far");
@@ -81,21 +81,7 @@ Space Pipeline::space_for(const plugrad_op& op) const {
   space.chunks = static_cast<uint32_t>(rows.chunks());
   space.reductions = static_cast<uint32_t>(module_.reductions.size());
   std::ranges::copy(module_.reductions, space.op);
-  space.rank = static_cast<uint32_t>(rank_);
-  for (int i = 0; i < rank_; ++i) {
-    const Divider divider(static_cast<uint32_t>(extents[order[i]]));
-    space.divisor[i] = divider.divisor;
-    space.magic[i] = divider.magic;
-    space.shift[i] = divider.shift;
-  }
-  for (int k = 0; k < op.outputs + op.inputs; ++k) {
-    const Box::Operand operand(*op.views[k]);
-    space.base[k] = reinterpret_cast<uint64_t>(operand.base);
-    space.value[k] = operand.value;
-    if (!operand.base) continue;
-    demand_narrow(*op.views[k]);
-    for (int i = 0; i < rank_; ++i) space.stride[k][i] = static_cast<int32_t>(stride_of(*op.views[k], order[i]));
-  }
+  set_places(space, op, extents, order, 0);
   return space;
 }
 
@@ -130,9 +116,30 @@ void Pipeline::run(const Call& call) {
 
 }  // namespace
 
+void set_places(Space& space, const plugrad_op& op, std::span<const int64_t> extents, std::span<const int> order,
+                int head_inputs) {
+  space.rank = static_cast<uint32_t>(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Divider divider(static_cast<uint32_t>(extents[static_cast<size_t>(order[i])]));
+    space.divisor[i] = divider.divisor;
+    space.magic[i] = divider.magic;
+    space.shift[i] = divider.shift;
+  }
+  for (int k = 0; k < op.outputs + op.inputs; ++k) {
+    if (k >= op.outputs && k < op.outputs + head_inputs) continue;
+    const Box::Operand operand(*op.views[k]);
+    space.base[k] = reinterpret_cast<uint64_t>(operand.base);
+    space.value[k] = operand.value;
+    if (!operand.base) continue;
+    demand_reach(*op.views[k]);
+    for (size_t i = 0; i < order.size(); ++i) space.stride[k][i] = static_cast<int32_t>(stride_of(*op.views[k], order[i]));
+  }
+}
+
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, Pipelines& pipelines, const plugrad_fusion& fusion) {
   FusionModule module = module_of(fusion);
   if (module.words.empty()) return nullptr;
+  if (Fusion(fusion).head()) return make_product_fusion(device, pipelines, fusion, std::move(module.words));
   return std::make_unique<Pipeline>(device, pipelines, fusion.rank, std::move(module));
 }
 

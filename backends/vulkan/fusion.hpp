@@ -1,5 +1,6 @@
 // Fusions of compiled steps as pipelines: sdk/fusion.h.
 #pragma once
+#include <backends/vulkan/parameters.hpp>
 #include <backends/vulkan/pipelines.hpp>
 
 #include <plugrad/sdk/fusion.hpp>
@@ -8,5 +9,13 @@ namespace plugrad::vulkan {
 
 // Returns the kernel, or null if module_of writes no module.
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, Pipelines& pipelines, const plugrad_fusion& fusion);
+// Returns the kernel of a fusion that begins with a product.
+std::unique_ptr<FusionKernel> make_product_fusion(OpenDevice& device, Pipelines& pipelines, const plugrad_fusion& fusion,
+                                                  std::vector<uint32_t> module);
+
+// Sets how a shader finds the operands at a place of the space, except the operands of the head. order: the axes from the
+// innermost on.
+void set_places(Space& space, const plugrad_op& op, std::span<const int64_t> extents, std::span<const int> order,
+                int head_inputs);
 
 }  // namespace plugrad::vulkan

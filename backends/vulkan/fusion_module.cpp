@@ -1,4 +1,5 @@
-// Writes the calls of a fusion into a template, the SPIR-V of fusion.comp. Each op is a function of the template.
+// Writes the calls of a fusion into a template, the SPIR-V of fusion.comp, or of product_fusion.comp behind a product. Each
+// op is a function of the template.
 #include <backends/vulkan/fusion_module.hpp>
 
 #include <backends/vulkan/pipelines.hpp>
@@ -39,14 +40,14 @@ struct Template {
   uint32_t void_type = 0, bool_type = 0, float_type = 0, uint_type = 0;
   size_t constants_at = 0;  // where constants may be added
 
-  static const Template& get() {
-    static const Template& made = *new Template;
-    return made;
+  static const Template& of(bool has_head) {
+    static const Template &plain = *new Template("fusion"), &headed = *new Template("product_fusion");
+    return has_head ? headed : plain;
   }
 
  private:
-  Template() {
-    const Shader& shader = shader_of("fusion");
+  explicit Template(std::string_view name) {
+    const Shader& shader = shader_of(name);
     const std::span<const uint32_t> all(shader.words, shader.count);
     words.assign(all.begin(), all.begin() + kHeaderWords);
     for (size_t at = kHeaderWords; at < all.size(); at += words_of(all[at])) {
@@ -91,7 +92,20 @@ struct Template {
 // Writes the calls of one fusion.
 class Writer {
  public:
-  explicit Writer(const plugrad_fusion& block) : fusion_(block), next_(template_.words[kBoundAt]) {}
+  explicit Writer(const plugrad_fusion& block)
+      : fusion_(block), template_(Template::of(fusion_.head())), next_(template_.words[kBoundAt]) {
+    sources_.assign(fusion_.inputs(), {});
+  }
+
+  // Returns how many of the first instructions the template computes.
+  uint32_t reach() {
+    uint32_t taken = 0;
+    for (const plugrad_fusion_instruction& each : fusion_.instructions()) {
+      if (!takes(each) || (code_ += code_of(each.opcode)) > kMostCode) break;
+      ++taken;
+    }
+    return taken;
+  }
 
   FusionModule module() {
     if (!has_form()) return {};
@@ -118,16 +132,26 @@ class Writer {
   // Fills `sources_`, and the axes and opcodes of the module's reductions. Returns false if the template cannot compute the
   // fusion.
   bool has_form() {
-    sources_.assign(fusion_.inputs(), {});
-    for (const plugrad_fusion_value& value : fusion_.values())
-      if (value.dtype != PLUGRAD_F32 && value.dtype != PLUGRAD_BOOL) return false;
-    for (const plugrad_fusion_instruction& each : fusion_.instructions()) {
-      const bool reduces = op_info(each.opcode)->shape == OpShape::reduction;
-      if (reduces ? !note_reduction(each) : !has_function(each)) return false;
-      sources_.push_back({&each, made_.reductions.size() - 1});
-    }
+    for (const plugrad_fusion_instruction& each : fusion_.instructions())
+      if (!takes(each)) return false;
     for (const plugrad_fusion_output& each : fusion_.outputs())
       if (each.over != PLUGRAD_FUSION_NONE && fusion_.values()[each.value].axes) return false;
+    return true;
+  }
+
+  // Adds the instruction to `sources_` if the template computes it.
+  bool takes(const plugrad_fusion_instruction& instruction) {
+    const auto is_known = [&](uint16_t value) {
+      const uint8_t dtype = fusion_.values()[value].dtype;
+      return dtype == PLUGRAD_F32 || dtype == PLUGRAD_BOOL;
+    };
+    if (!is_known(static_cast<uint16_t>(sources_.size())) ||
+        !std::ranges::all_of(fusion_.arguments_of(instruction), is_known))
+      return false;
+    const bool reduces = op_info(instruction.opcode)->shape == OpShape::reduction;
+    if (&instruction != fusion_.head() && (reduces ? !note_reduction(instruction) : !has_function(instruction)))
+      return false;
+    sources_.push_back({&instruction, made_.reductions.size() - 1});
     return true;
   }
 
@@ -195,6 +219,7 @@ class Writer {
     if (value < fusion_.inputs())
       return call(is_bool ? "load_bool" : "load_f32", type, {constant(fusion_.outputs().size() + value)});
     const plugrad_fusion_instruction& instruction = *sources_[value].instruction;
+    if (&instruction == fusion_.head()) return call("head_result", type, {});
     const OpInfo& op = *op_info(instruction.opcode);
     if (op.shape == OpShape::reduction) {
       made_.goes_on = made_.goes_on || is_of_elements_;
@@ -241,8 +266,8 @@ class Writer {
     uint32_t place, value;
     bool is_bool;
   };
-  const Template& template_ = Template::get();
   const Fusion fusion_;
+  const Template& template_;
   FusionModule made_;
   uint32_t next_;
   std::vector<Source> sources_;  // of the values
@@ -258,5 +283,6 @@ class Writer {
 }  // namespace
 
 FusionModule module_of(const plugrad_fusion& fusion) { return Writer(fusion).module(); }
+uint32_t reach_of(const plugrad_fusion& fusion) { return Writer(fusion).reach(); }
 
 }  // namespace plugrad::vulkan

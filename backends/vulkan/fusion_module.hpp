@@ -14,9 +14,11 @@ struct FusionModule {
   bool goes_on = false;              // elements depend on the results of reductions
 };
 
-// Writes elementwise ops and reductions of f32 and bool. Returns an empty module for a fusion with ops of another kind, with
-// more than eight reductions or reductions over different axes, with a change to a repeated input, or with a long time of
-// compilation.
+// Writes elementwise ops and reductions of f32 and bool, and elementwise ops behind a product. Returns an empty module for a
+// fusion with ops of another kind, with more than eight reductions or reductions over different axes, with a change to a
+// repeated input, or with a long time of compilation.
 FusionModule module_of(const plugrad_fusion& fusion);
+// Returns how many of the first instructions a module can have.
+uint32_t reach_of(const plugrad_fusion& fusion);
 
 }  // namespace plugrad::vulkan

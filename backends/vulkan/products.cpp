@@ -1,15 +1,10 @@
 // MATMUL and MATMUL_ADD.
-#include <backends/vulkan/grid.hpp>
+#include <backends/vulkan/products.hpp>
 
 namespace plugrad::vulkan {
-namespace {
-
-constexpr uint32_t kTile = 64;
-// The most products that a dispatch adds for an element: drivers end long-running shaders. The next dispatch adds to the
-// result.
-constexpr int64_t kDepth = 4096;
 
 Product product_of(const Call& call) {
+  constexpr uint32_t kTile = 64;
   Product p{};
   const int rank = call.out().rank, operands = 1 + call.op().inputs;
   for (int i = 0; i < operands; ++i) {
@@ -34,6 +29,8 @@ Product product_of(const Call& call) {
 void demand_narrow(const Call& call, int64_t k) {
   if ((call.out().count | k) >> 31) throw BackendError(PLUGRAD_UNSUPPORTED, "a product takes extents below 2^31");
 }
+
+namespace {
 
 void multiply(const Call& call) {
   const int rank = call.out().rank;

@@ -58,9 +58,9 @@ file(GLOB included CONFIGURE_DEPENDS ${PLUGRAD_SHADERS}/*.glsl)
 # plugrad_shader(NAME SOURCE BITS DEFINITION...): BITS is the width of the floating numbers that it computes with.
 function(plugrad_shader name source bits)
   list(TRANSFORM ARGN PREPEND -D)
-  # The template of fusions keeps its functions and their names. Debian 12's optimiser crashes on cooperative matrices.
+  # The templates of fusions keep their functions and their names. Debian 12's optimiser crashes on cooperative matrices.
   set(optimise -O)
-  if(name MATCHES "^(fusion|product_units)$")
+  if(name MATCHES "^(fusion|product_fusion|product_units)$")
     set(optimise -O0)
   endif()
   set(file ${PLUGRAD_SPIRV}/${name}.inc)
@@ -110,6 +110,7 @@ plugrad_shader(softmax softmax 32 F32)
 plugrad_shader(norms norms 32 F32)
 plugrad_shader(attention attention 32 F32)
 plugrad_shader(fusion fusion 32 F32)
+plugrad_shader(product_fusion product_fusion 32 F32)
 
 set(PLUGRAD_ELEMENTWISE_CODE "")
 foreach(kind MOVED FLOATING OF_F32 INTEGERS)

@@ -1,71 +1,20 @@
 // The template of fusions (sdk/fusion.h) of f32 and bool. fusion_module.cpp finds functions by their names here, and
-// replaces the bodies of `body`, `results` and `argument_0` to `argument_7` by calls of a fusion. Parameters are const, so
-// that calls pass values instead of variables. The reductions of a fusion reduce rows, which are the innermost axes here;
-// without reductions each element is a row. MODE 0: no reductions. MODE 1: an invocation computes a row. MODE 2: a workgroup
+// replaces the bodies of `body`, `results` and `argument_0` to `argument_7` by calls of a fusion. The reductions of a fusion
+// reduce rows, which are the innermost axes here; without reductions each element is a row. MODE 0: no reductions. MODE 1: an invocation computes a row. MODE 2: a workgroup
 // computes a row, in one or several passes.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "elementwise.glsl"
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Space {
-  uint count, rank, zero, pass;
-  uint divisor[8], magic[8], shift[8];  // the innermost axis first
-  int stride[32][8];                    // of outputs, then inputs, in elements
-  uint64_t base[32];                    // 0: an immediate, whose bits are in value
-  uint64_t value[32];
-  uint64_t partials;                    // a number for each reduction, row and chunk
-  uint rows, row, span, chunks;         // rows of `row` elements, in chunks of `span`
-  uint reductions, unused;
-  uint op[8];                           // of the reductions
-};
+#include "space.glsl"
 layout(push_constant) uniform Push { Space space; };
-REFERENCE(Element, float, 4)
-REFERENCE(Bool, uint8_t, 1)
+#include "fusion.glsl"
 
 // Values of space.pass.
 const uint OF_ROWS = 0;
 const uint OF_CHUNKS = 1;    // each chunk of a row stores partial results
 const uint OF_PARTIALS = 2;
-
-uint place[9];  // longer than the arrays of the parameters, as in lines.glsl
-void locate(const uint i) {
-  uint rest = i;
-  for (uint d = 0; d < space.rank; ++d) {
-    uint high, low;
-    umulExtended(rest, space.magic[d], high, low);
-    uint above = d + 1 < space.rank ? (high + rest) >> space.shift[d] : 0;
-    place[d] = rest - above * space.divisor[d];
-    rest = above;
-  }
-}
-uint64_t address_of(const uint k, const uint size) {
-  int offset = 0;
-  for (uint d = 0; d < space.rank; ++d) offset += int(place[d]) * space.stride[k][d];
-  return space.base[k] + uint64_t(int64_t(offset) * size);
-}
-
-// For an immediate, a device reads the parameters, as in grid.glsl.
-bool is_stored(const uint k) { return space.base[k] != 0; }
-uint64_t readable(const uint k, const uint size) { return is_stored(k) ? address_of(k, size) : uint64_t(space); }
-float load_f32(const uint k) { return chosen(is_stored(k), Element(readable(k, 4)).v, f32_of_bits(space.value[k])); }
-bool load_bool(const uint k) {
-  return chosen(is_stored(k), Bool(readable(k, 1)).v, uint8_t(space.value[k])) != uint8_t(0);
-}
-void store_f32(const uint k, const float v) { Element(address_of(k, 4)).v = v; }
-void store_bool(const uint k, const bool v) { Bool(address_of(k, 1)).v = uint8_t(v); }
-
-// FUNCTIONS(F) expands to F(name) for each op of elementwise.glsl: shaders.cmake defines it.
-#define DEFINE(name) \
-  float op_##name(const float a, const float b) { return applied(OP_##name, a, b); }
-FUNCTIONS(DEFINE)
-bool op_EQ(const float a, const float b) { return equal(a, b); }
-bool op_NE(const float a, const float b) { return !equal(a, b); }
-bool op_LT(const float a, const float b) { return less(a, b); }
-bool op_LE(const float a, const float b) { return less(a, b) || equal(a, b); }
-float op_WHERE(const bool condition, const float a, const float b) { return condition ? a : b; }
-// Reads 0 from the parameters: lavapipe simplifies the product of a constant 0 and a negative number to 0 instead of -0.
-float op_CAST(const bool x) { return uintBitsToFloat(x ? 0x3f800000u : space.zero); }
 
 // The results of the reductions of this row.
 float reduced[8];

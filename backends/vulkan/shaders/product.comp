@@ -1,82 +1,17 @@
-// MATMUL and MATMUL_ADD: a workgroup computes a tile of 64 x 64, and an invocation 4 x 4 elements of it. MODE 1: MATMUL_ADD.
+// MATMUL and MATMUL_ADD. MODE 1: MATMUL_ADD.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "product.glsl"
 
 REFERENCE(Element, T, SIZE)
+#include "product_tile.glsl"
 
-const uint DEPTH = 16, SIDE = 4;
-const uint SUMS_FROM = 16;  // sums of DEPTH * SUMS_FROM products are added to a total, so that errors grow slowly
-shared T left[DEPTH][TILE + 1], right[DEPTH][TILE + 1];
-
-T element(uint operand, int64_t offset, uint row, uint column) {
-  return flushed(Element(address_of(operand, offset, row, column, SIZE)).v);
-}
-
-// Fills left and right with the elements of a and b that have the inner indices `inner` .. inner + DEPTH - 1. Adjacent
-// invocations read along the axis whose elements are adjacent. Elements outside the matrix are 0. Their address is clamped
-// to that of the first element, because a device may read it.
-void load(int64_t offset_a, int64_t offset_b, uint row, uint column, uint inner) {
-  bool along_a = product.column[1] == 1, along_b = product.row[2] == 1;
-  for (uint e = gl_LocalInvocationIndex; e < TILE * DEPTH; e += GROUP) {
-    uint d = along_a ? e % DEPTH : e / TILE, q = along_a ? e / DEPTH : e % TILE;
-    bool inside = row + q < product.m && inner + d < product.k;
-    T found = element(1, offset_a, inside ? row + q : 0, inside ? inner + d : 0);
-    left[d][q] = inside ? found : T(0);
-    d = along_b ? e % DEPTH : e / TILE;
-    q = along_b ? e / DEPTH : e % TILE;
-    inside = column + q < product.n && inner + d < product.k;
-    found = element(2, offset_b, inside ? inner + d : 0, inside ? column + q : 0);
-    right[d][q] = inside ? found : T(0);
-  }
-}
-
-void compute(uint matrix, uint row, uint column) {
-  int64_t offset[4];
-  find_offsets(matrix, offset);
-  uint y = gl_LocalInvocationIndex / 16 * SIDE, x = gl_LocalInvocationIndex % 16 * SIDE;
-  T sum[SIDE][SIDE], total[SIDE][SIDE];
+void finish(uint matrix, int64_t offset, uint row, uint column, T value[SIDE][SIDE]) {
   for (uint i = 0; i < SIDE; ++i)
     for (uint j = 0; j < SIDE; ++j) {
-      sum[i][j] = T(0);
-      total[i][j] = T(0);
+      if (row + i >= product.m || column + j >= product.n) continue;
+      Element target = Element(address_of(0, offset, row + i, column + j, SIZE));
+      target.v = flushed(product.accumulates != 0 ? flushed(target.v) + value[i][j] : value[i][j]);
     }
-  uint loads = 0;
-  for (uint inner = 0; inner < product.k; inner += DEPTH) {
-    load(offset[1], offset[2], row, column, inner);
-    barrier();
-    for (uint d = 0; d < DEPTH; ++d) {
-      T a[SIDE], b[SIDE];
-      for (uint i = 0; i < SIDE; ++i) {
-        a[i] = left[d][y + i];
-        b[i] = right[d][x + i];
-      }
-      for (uint i = 0; i < SIDE; ++i)
-        for (uint j = 0; j < SIDE; ++j) sum[i][j] = a[i] * b[j] + sum[i][j];
-    }
-    barrier();
-    if (++loads % SUMS_FROM == 0)
-      for (uint i = 0; i < SIDE; ++i)
-        for (uint j = 0; j < SIDE; ++j) {
-          total[i][j] += sum[i][j];
-          sum[i][j] = T(0);
-        }
-  }
-  for (uint i = 0; i < SIDE; ++i)
-    for (uint j = 0; j < SIDE; ++j) {
-      uint r = row + y + i, c = column + x + j;
-      if (r >= product.m || c >= product.n) continue;
-      T value = total[i][j] + sum[i][j];
-      if (MODE == 1) value += element(3, offset[3], r, c);
-      Element target = Element(address_of(0, offset[0], r, c, SIZE));
-      target.v = flushed(product.accumulates != 0 ? flushed(target.v) + value : value);
-    }
-}
-
-void main() {
-  for (uint tile = gl_WorkGroupID.x; tile < product.tiles; tile += gl_NumWorkGroups.x) {
-    uint matrix = tile / product.tiles_of_one, inside = tile - matrix * product.tiles_of_one;
-    compute(matrix, inside / product.tiles_across * TILE, inside % product.tiles_across * TILE);
-  }
 }

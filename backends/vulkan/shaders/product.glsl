@@ -5,6 +5,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Pr
   uint batch_extent[8];
   int64_t batch[4][8], row[4], column[4];  // strides in elements
 };
+const uint SIZE_OF_PRODUCT = 416;  // in bytes
 layout(push_constant) uniform Push { Product product; };
 
 const uint TILE = 64;  // rows, and columns, of the output that a workgroup computes at a time
