@@ -1,4 +1,5 @@
 #include <core/autograd/checkpoint.hpp>
+#include <core/runtime/generator.hpp>
 
 #include <core/autograd/autocast.hpp>
 #include <core/autograd/call.hpp>
@@ -38,8 +39,9 @@ class Generators {
 
  private:
   static void set(Device device, GeneratorState state) {
-    device.state().seed = state.seed;
-    device.state().offset = state.offset;
+    Generator& generator = generator_of(device.state());
+    generator.seed = state.seed;
+    generator.offset = state.offset;
   }
   States before_;
 };

@@ -2,10 +2,12 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast_rules.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/native_or.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -36,6 +38,14 @@ constexpr auto softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) 
   return mul(y, sub(grad, sum(mul(grad, y), {axis}, true)));
 };
 }  // namespace
+
+Tensor softmax_backward(const Tensor& grad, const Tensor& y, int axis) {
+  require_gradient_alike("softmax_backward", grad, y);
+  const int at = normal_axis(axis, std::max(1, y.rank()), "softmax_backward");
+  if (!y.rank()) return squeeze(softmax_backward(unsqueeze(grad, 0), unsqueeze(y, 0), 0), {0});
+  const NoGrad unrecorded;
+  return softmax_grad(grad, y, at);
+}
 
 Tensor softmax(const Tensor& x, int axis) {
   if (autocasting()) [[unlikely]]
@@ -95,6 +105,17 @@ constexpr auto gelu_tanh_grad = [](const Tensor& grad, const Tensor& x) {
   });
 };
 }  // namespace
+
+Tensor silu_backward(const Tensor& grad, const Tensor& x) {
+  require_gradient_alike("silu_backward", grad, x);
+  const NoGrad unrecorded;
+  return silu_grad(grad, x);
+}
+Tensor gelu_backward(const Tensor& grad, const Tensor& x, Approximation approximate) {
+  require_gradient_alike("gelu_backward", grad, x);
+  const NoGrad unrecorded;
+  return approximate == Approximation::none ? gelu_grad(grad, x) : gelu_tanh_grad(grad, x);
+}
 
 Tensor silu(const Tensor& x) {
   static constexpr auto kRule = rule("silu", gradient<kInput0>(silu_grad));

@@ -2,9 +2,12 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast_rules.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/convolution_ops.hpp>
 #include <core/ops/spatial.hpp>
+#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/views.hpp>
 
 namespace plugrad {
@@ -17,19 +20,22 @@ Settings settings(const char* name, int axes, const Shape& stride, const Shape& 
           per_axis(name, "dilation", dilation, axes, 1), groups};
 }
 
+void require_shapes(const char* name, const Shape& x, const Shape& weight, int axes, int64_t groups, bool transposed) {
+  const bool ranks = (x.rank() == axes + 2 || x.rank() == axes + 1) && weight.rank() == axes + 2;
+  const auto fits = [&] {
+    const int64_t channels = x[x.size() - 1 - static_cast<size_t>(axes)], first = weight[0];
+    const int64_t wanted = transposed ? first : int64_t{Extent(groups) * weight[1]};
+    return first % groups == 0 && channels == wanted && weight.count();
+  };
+  if (!ranks || groups < 1 || !fits())
+    refuse(name, "x is " + x.text() + " and weight " + weight.text() + ", groups " + std::to_string(groups) +
+                     ": expected (n, c, ..) and " + (transposed ? "(c, o / groups, ..)" : "(o, c / groups, ..)"));
+}
 // Checks the operands' dtypes and ranks, and x's number of channels against the weight's extents.
 void require_fitting(const char* name, const Tensor& x, const Tensor& weight, int axes, int64_t groups, bool transposed) {
   require_floating(name, x);
   require_floating(name, weight);
-  const bool ranks = (x.rank() == axes + 2 || x.rank() == axes + 1) && weight.rank() == axes + 2;
-  const auto fits = [&] {
-    const int64_t channels = x.size(-1 - axes), first = weight.size(0);
-    const int64_t wanted = transposed ? first : int64_t{Extent(groups) * weight.size(1)};
-    return first % groups == 0 && channels == wanted && weight.count();
-  };
-  if (!ranks || groups < 1 || !fits())
-    refuse(name, "x is " + x.shape().text() + " and weight " + weight.shape().text() + ", groups " + std::to_string(groups) +
-                     ": expected (n, c, ..) and " + (transposed ? "(c, o / groups, ..)" : "(o, c / groups, ..)"));
+  require_shapes(name, x.shape(), weight.shape(), axes, groups, transposed);
 }
 
 void require_bias(const char* name, const Tensor& bias, int64_t channels) {
@@ -38,8 +44,8 @@ void require_bias(const char* name, const Tensor& bias, int64_t channels) {
 }
 
 // Checks that windows fit, and returns the shape of the result.
-Shape convolved_shape(const char* name, const Tensor& x, const Tensor& weight, const Settings& how) {
-  Shape padded = x.shape(), shape{x.size(0), weight.size(0)};
+Shape convolved_shape(const char* name, const Shape& x, const Shape& weight, const Settings& how) {
+  Shape padded = x, shape{x[0], weight[0]};
   for (size_t i = 0; i < how.stride.size(); ++i) padded[i + 2] = 2 * Extent(how.padding[i]) + padded[i + 2];
   for (int i = 0; i < how.stride.rank(); ++i) {
     const Windows along = how.windows(weight, i);
@@ -61,11 +67,47 @@ Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, cons
   require_bias(name, bias, weight.size(0));
   const bool batched = x.rank() == axes + 2;
   const Tensor images = batched ? x : unsqueeze(x, 0);
-  const Shape shape = convolved_shape(name, images, weight, how);
-  const Tensor out = convolve(images, weight, bias, shape, how.used(weight, images.shape()));
+  const Shape shape = convolved_shape(name, images.shape(), weight.shape(), how);
+  const Tensor out = convolve(images, weight, bias, shape, how.used(weight.shape(), images.shape()));
   return batched ? out : squeeze(out, {0});
 }
+
+// The settings of a convolution of x_shape by weight_shape. Throws Error (invalid) unless grad has the result's shape.
+Settings settings_of_backward(const char* name, const Tensor& grad, const Tensor& other, const Shape& x_shape,
+                              const Shape& weight_shape, Settings how) {
+  require_gradient(name, grad, other);
+  const int axes = grad.rank() - 2;
+  if (axes < 1 || axes > 3)
+    refuse(name, "grad is " + grad.shape().text() + ": expected (n, o, ..) with 1 to 3 spatial axes");
+  how = settings(name, axes, how.stride, how.padding, how.dilation, how.groups);
+  if (x_shape.rank() != axes + 2) refuse(name, "x is " + x_shape.text() + ": expected the rank of " + grad.shape().text());
+  require_shapes(name, x_shape, weight_shape, axes, how.groups, false);
+  const Shape expected = convolved_shape(name, x_shape, weight_shape, how);
+  if (grad.shape() != expected) refuse(name, "grad is " + grad.shape().text() + ": expected " + expected.text());
+  return how.used(weight_shape, x_shape);
+}
 }  // namespace
+
+Tensor convolution_input_backward(const Tensor& grad, const Tensor& weight, const Shape& x_shape, const Shape& stride,
+                                  const Shape& padding, const Shape& dilation, int64_t groups) {
+  constexpr const char* kName = "convolution_input_backward";
+  require_defined(grad, kName);
+  require_defined(weight, kName);
+  const NoGrad unrecorded;
+  const Settings how =
+      settings_of_backward(kName, grad, weight, x_shape, weight.shape(), {stride, padding, dilation, groups});
+  return convolution_input_gradient(grad, weight, x_shape, how);
+}
+
+Tensor convolution_weight_backward(const Tensor& grad, const Tensor& x, const Shape& weight_shape, const Shape& stride,
+                                   const Shape& padding, const Shape& dilation, int64_t groups) {
+  constexpr const char* kName = "convolution_weight_backward";
+  require_defined(grad, kName);
+  require_defined(x, kName);
+  const NoGrad unrecorded;
+  const Settings how = settings_of_backward(kName, grad, x, x.shape(), weight_shape, {stride, padding, dilation, groups});
+  return convolution_weight_gradient(grad, x, weight_shape, how);
+}
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, const Shape& padding,
               const Shape& dilation, int64_t groups) {
@@ -124,7 +166,7 @@ Shape transposed_shape(const char* name, const Tensor& x, const Tensor& weight, 
   Shape shape{x.size(0), Extent(how.groups) * weight.size(1)};
   for (int i = 0; i < how.stride.rank(); ++i) {
     const size_t at = static_cast<size_t>(i);
-    const Windows along = how.windows(weight, i);
+    const Windows along = how.windows(weight.shape(), i);
     const Extent extent = x.size(i + 2) ? (x.size(i + 2) - 1) * along.step + along.span() : Extent(0);
     shape.push_back(extent + output_padding[at] - 2 * Extent(how.padding[at]));
     if (shape[at + 2] < 1)
@@ -148,7 +190,7 @@ Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& w
   const bool batched = x.rank() == axes + 2;
   const Tensor images = batched ? x : unsqueeze(x, 0);
   const Shape shape = transposed_shape(name, images, weight, how, extra);
-  const Settings used = how.used(weight, shape);
+  const Settings used = how.used(weight.shape(), shape);
   const Tensor out = with_bias(convolution_input_gradient(images, weight, shape, used), bias);
   return batched ? out : squeeze(out, {0});
 }

@@ -94,7 +94,7 @@ Tensor composed_input_gradient(const Tensor& grad, const Tensor& weight, const S
   std::vector<int64_t> pads;
   for (int i = grad.rank() - 3; i >= 0; --i) {
     const size_t at = static_cast<size_t>(i);
-    const Windows along = how.windows(weight, i);
+    const Windows along = how.windows(weight.shape(), i);
     const int64_t extent = grad.size(i + 2) ? (grad.size(i + 2) - 1) * along.step + along.span() : Extent(0);
     out = add_windows(out, extent, along);
     pads.push_back(-how.padding[at]);

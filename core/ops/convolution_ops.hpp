@@ -12,12 +12,12 @@ struct ConvolutionSettings {
   int64_t groups;
 
   // The windows along a spatial axis of a padded tensor.
-  Windows windows(const Tensor& weight, int axis) const {
+  Windows windows(const Shape& weight, int axis) const {
     const size_t at = static_cast<size_t>(axis);
-    return {axis + 2, weight.size(axis + 2), stride[at], dilation[at]};
+    return {axis + 2, weight[at + 2], stride[at], dilation[at]};
   }
   // The same windows in images of this shape, with unused numbers made small: see Windows::used.
-  ConvolutionSettings used(const Tensor& weight, const Shape& images) const {
+  ConvolutionSettings used(const Shape& weight, const Shape& images) const {
     ConvolutionSettings all = *this;
     for (int i = 0; i < stride.rank(); ++i) {
       const size_t at = static_cast<size_t>(i);

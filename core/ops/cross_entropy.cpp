@@ -1,12 +1,14 @@
 #include <plugrad/ops/reduce.hpp>
 
 #include <core/ops/autocast_rules.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/cross_entropy.hpp>
 #include <core/ops/run.hpp>
 #include <core/runtime/local.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/views.hpp>
 
@@ -31,6 +33,14 @@ Tensor composed_log_softmax(const Tensor& x, int axis) {
   return sub(centred, log(sum(exp(centred), {axis}, true)));
 }
 }  // namespace
+
+Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int axis) {
+  require_gradient_alike("log_softmax_backward", grad, y);
+  const int at = normal_axis(axis, std::max(1, y.rank()), "log_softmax_backward");
+  if (!y.rank()) return squeeze(log_softmax_backward(unsqueeze(grad, 0), unsqueeze(y, 0), 0), {0});
+  const NoGrad unrecorded;
+  return log_softmax_grad(grad, y, at);
+}
 
 Tensor log_softmax(const Tensor& x, int axis) {
   if (autocasting()) [[unlikely]]

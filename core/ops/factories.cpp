@@ -2,6 +2,7 @@
 
 #include <core/ops/extent.hpp>
 #include <core/ops/run.hpp>
+#include <core/runtime/generator.hpp>
 #include <core/tensor/checked.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -117,8 +118,9 @@ Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   Tensor out = empty(op, state, shape, id_of(dtype));
   if (!out.count()) return out;
   const uint64_t per_counter = accumulator_of(dtype) == DType::f32 ? 4 : 2;
-  const uint64_t first = state.offset.fetch_add((static_cast<uint64_t>(out.count()) + per_counter - 1) / per_counter);
-  const Immediate seed = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(state.seed.load())),
+  Generator& generator = generator_of(state);
+  const uint64_t first = generator.offset.fetch_add((static_cast<uint64_t>(out.count()) + per_counter - 1) / per_counter);
+  const Immediate seed = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(generator.seed.load())),
                   offset = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(first));
   run(op, {out}, {seed, offset});
   return out;

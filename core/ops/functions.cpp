@@ -2,7 +2,9 @@
 #include <plugrad/ops/elementwise.hpp>
 
 #include <core/ops/autocast_rules.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/native_or.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/sdk/functions.hpp>
 
 #include <numbers>
@@ -73,26 +75,46 @@ Tensor log(const Tensor& x) {
   return differentiable(kRule, floating(Op::LOG, x), x);
 }
 
+namespace {
+constexpr auto tanh_grad = [](const Tensor& grad, const Tensor& y) {
+  return fused(Op::TANH_BACKWARD, grad, y, [&] { return mul(grad, sub(1, mul(y, y))); });
+};
+constexpr auto sigmoid_grad = [](const Tensor& grad, const Tensor& y) {
+  return fused(Op::SIGMOID_BACKWARD, grad, y, [&] { return mul(grad, mul(y, sub(1, y))); });
+};
+constexpr auto relu_grad = [](const Tensor& grad, const Tensor& x) {
+  return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
+};
+}  // namespace
+
+Tensor tanh_backward(const Tensor& grad, const Tensor& y) {
+  require_gradient_alike("tanh_backward", grad, y);
+  const NoGrad unrecorded;
+  return tanh_grad(grad, y);
+}
+Tensor sigmoid_backward(const Tensor& grad, const Tensor& y) {
+  require_gradient_alike("sigmoid_backward", grad, y);
+  const NoGrad unrecorded;
+  return sigmoid_grad(grad, y);
+}
+Tensor relu_backward(const Tensor& grad, const Tensor& x) {
+  require_gradient_alike("relu_backward", grad, x);
+  const NoGrad unrecorded;
+  return relu_grad(grad, x);
+}
+
 Tensor tanh(const Tensor& x) {
-  static constexpr auto kRule =
-      rule("tanh", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-             return fused(Op::TANH_BACKWARD, grad, y, [&] { return mul(grad, sub(1, mul(y, y))); });
-           }));
+  static constexpr auto kRule = rule("tanh", gradient<kOutput>(tanh_grad));
   return differentiable(kRule, floating(Op::TANH, x), x);
 }
 
 Tensor sigmoid(const Tensor& x) {
-  static constexpr auto kRule =
-      rule("sigmoid", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-             return fused(Op::SIGMOID_BACKWARD, grad, y, [&] { return mul(grad, mul(y, sub(1, y))); });
-           }));
+  static constexpr auto kRule = rule("sigmoid", gradient<kOutput>(sigmoid_grad));
   return differentiable(kRule, native_or(Op::SIGMOID, x, [](const Tensor& in) { return div(1, add(exp(neg(in)), 1)); }), x);
 }
 
 Tensor relu(const Tensor& x) {
-  static constexpr auto kRule = rule("ReLU", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
-                                     }));
+  static constexpr auto kRule = rule("ReLU", gradient<kInput0>(relu_grad));
   require(Op::RELU, x);
   if (!is_floating(dtype_of(x))) [[unlikely]]
     return relu_of_integers(x);

@@ -1,11 +1,12 @@
 #include <core/ops/fused_norms.hpp>
 
-#include <core/ops/argument.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/function.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
@@ -34,6 +35,38 @@ struct ComposedGradients {
   Tensor grad, normal, x_grad;
 };
 
+// The gradients of x (n, d), weight and, if it is centred, bias (d).
+std::vector<Tensor> row_norm_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight, double eps, bool centred) {
+  if (may_fuse()) {
+    const plugrad_norm attributes = attributes_of(eps);
+    const Op op = centred ? Op::LAYER_NORM_BACKWARD : Op::RMS_NORM_BACKWARD;
+    std::vector<Tensor> all = {like(op, x), like(op, weight)};
+    if (centred) all.push_back(like(op, weight));
+    const bool done = centred ? try_run(op, {all[0], all[1], all[2]}, {grad, x, weight}, attributes)
+                              : try_run(op, {all[0], all[1]}, {grad, x, weight}, attributes);
+    if (done) return all;
+    count_decomposition(x);
+  }
+  const ComposedGradients g(at_least_f32(grad), at_least_f32(x), at_least_f32(weight), {1}, eps, centred);
+  std::vector<Tensor> all = {cast(g.x_grad, x.dtype()), cast(g.weight_grad({0}), x.dtype())};
+  if (centred) all.push_back(cast(g.bias_grad({0}), x.dtype()));
+  return all;
+}
+
+// The gradients of x (n, c, s), weight and bias (c).
+std::vector<Tensor> channel_norm_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                           const Tensor& variance, double eps) {
+  if (may_fuse()) {
+    const plugrad_norm attributes = attributes_of(eps);
+    constexpr Op kOp = Op::BATCH_NORM_BACKWARD;
+    const std::vector<Tensor> all = {like(kOp, x), like(kOp, weight), like(kOp, weight)};
+    if (try_run(kOp, {all[0], all[1], all[2]}, {grad, x, weight, mean, variance}, attributes)) return all;
+    count_decomposition(x);
+  }
+  const ComposedGradients g(grad, x, unsqueeze(weight, 1), {0, 2}, eps, true);
+  return {g.x_grad, g.weight_grad({0, 2}), g.bias_grad({0, 2})};
+}
+
 // A call of LAYER_NORM or RMS_NORM with a known result y. The inputs are x, weight and, if it is centred, bias.
 class RowNormCall final : public Function {
  public:
@@ -45,31 +78,10 @@ class RowNormCall final : public Function {
   }
   std::vector<Tensor> backward(const std::vector<Tensor>& grads) override {
     const std::vector<Tensor> saved = saved_tensors();
-    if (may_fuse())
-      if (std::vector<Tensor> all = fused(grads[0], saved[0], saved[1]); !all.empty()) return all;
-    return composed(grads[0], saved[0], saved[1]);
+    return row_norm_gradients(grads[0], saved[0], saved[1], eps_, centred_);
   }
 
  private:
-  // Empty if the device lacks the op.
-  std::vector<Tensor> fused(const Tensor& grad, const Tensor& x, const Tensor& weight) const {
-    const plugrad_norm attributes = attributes_of(eps_);
-    const Op op = centred_ ? Op::LAYER_NORM_BACKWARD : Op::RMS_NORM_BACKWARD;
-    std::vector<Tensor> all = {like(op, x), like(op, weight)};
-    if (centred_) all.push_back(like(op, weight));
-    const bool done = centred_ ? try_run(op, {all[0], all[1], all[2]}, {grad, x, weight}, attributes)
-                               : try_run(op, {all[0], all[1]}, {grad, x, weight}, attributes);
-    if (done) return all;
-    count_decomposition(x);
-    return {};
-  }
-  std::vector<Tensor> composed(const Tensor& grad, const Tensor& x, const Tensor& weight) const {
-    const ComposedGradients g(at_least_f32(grad), at_least_f32(x), at_least_f32(weight), {1}, eps_, centred_);
-    std::vector<Tensor> all = {cast(g.x_grad, x.dtype()), cast(g.weight_grad({0}), x.dtype())};
-    if (centred_) all.push_back(cast(g.bias_grad({0}), x.dtype()));
-    return all;
-  }
-
   Tensor y_;
   double eps_;
   bool centred_;
@@ -86,23 +98,10 @@ class BatchNormCall final : public Function {
   }
   std::vector<Tensor> backward(const std::vector<Tensor>& grads) override {
     const std::vector<Tensor> saved = saved_tensors();
-    if (may_fuse())
-      if (std::vector<Tensor> all = fused(grads[0], saved); !all.empty()) return all;
-    const Tensor weight = unsqueeze(saved[1], 1);
-    const ComposedGradients g(grads[0], saved[0], weight, {0, 2}, eps_, true);
-    return {g.x_grad, g.weight_grad({0, 2}), g.bias_grad({0, 2})};
+    return channel_norm_gradients(grads[0], saved[0], saved[1], saved[2], saved[3], eps_);
   }
 
  private:
-  std::vector<Tensor> fused(const Tensor& grad, const std::vector<Tensor>& saved) const {
-    const plugrad_norm attributes = attributes_of(eps_);
-    constexpr Op kOp = Op::BATCH_NORM_BACKWARD;
-    const std::vector<Tensor> all = {like(kOp, saved[0]), like(kOp, saved[1]), like(kOp, saved[1])};
-    if (try_run(kOp, {all[0], all[1], all[2]}, {grad, saved[0], saved[1], saved[2], saved[3]}, attributes)) return all;
-    count_decomposition(saved[0]);
-    return {};
-  }
-
   NormalisedChannels results_;
   double eps_;
 };
@@ -112,7 +111,72 @@ Tensor recorded(const std::shared_ptr<Function>& call, const Tensor& y, const st
   if (!recording() || std::ranges::none_of(inputs, tracked)) return y;
   return apply_function(call, inputs)[0];
 }
+
+// Rows of one shape for a norm, or an error.
+Tensor rows_for(const char* name, const Tensor& grad, const Tensor& x, const Shape& normalized_shape, const Tensor& weight) {
+  require_gradient_alike(name, grad, x);
+  bool fits = !normalized_shape.empty() && normalized_shape.rank() <= x.rank();
+  for (int i = 1; fits && i <= normalized_shape.rank(); ++i)
+    fits = normalized_shape[normalized_shape.size() - static_cast<size_t>(i)] == x.size(-i);
+  if (!fits || (weight.defined() && weight.shape() != normalized_shape))
+    refuse(name, "x is " + x.shape().text() + ", normalized_shape " + normalized_shape.text() +
+                     (weight.defined() ? " and weight " + weight.shape().text() : "") +
+                     ": expected the last extents of x for both");
+  if (weight.defined()) require_together(name, x, weight);
+  const int64_t n = normalized_shape.count();
+  return weight.defined() ? reshape(weight, {n}) : full({n}, 1, x.dtype(), x.device());
+}
+
+NormGradients gradients_of_rows(const char* name, const Tensor& grad, const Tensor& x, const Shape& normalized_shape,
+                                const Tensor& weight, double eps, bool centred) {
+  const NoGrad unrecorded;
+  const Tensor factors = rows_for(name, grad, x, normalized_shape, weight);
+  if (!x.count()) {
+    const Tensor none = zeros(normalized_shape, x.dtype(), x.device());
+    return {zeros(x.shape(), x.dtype(), x.device()), none, centred ? clone(none) : Tensor()};
+  }
+  const Shape rows{-1, normalized_shape.count()};
+  const std::vector<Tensor> all = row_norm_gradients(reshape(grad, rows), reshape(x, rows), factors, eps, centred);
+  return {reshape(all[0], x.shape()), reshape(all[1], normalized_shape),
+          centred ? reshape(all[2], normalized_shape) : Tensor()};
+}
 }  // namespace
+
+NormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                                  double eps) {
+  return gradients_of_rows("layer_norm_backward", grad, x, normalized_shape, weight, eps, true);
+}
+NormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                                double eps) {
+  return gradients_of_rows("rms_norm_backward", grad, x, normalized_shape, weight, eps, false);
+}
+
+NormGradients batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                  const Tensor& variance, double eps) {
+  constexpr const char* kName = "batch_norm_backward";
+  require_gradient_alike(kName, grad, x);
+  if (x.rank() < 2) refuse(kName, "x is " + x.shape().text() + ": expected (n, c, ..)");
+  const int64_t c = x.size(1);
+  for (const Tensor* each : {&weight, &mean, &variance}) {
+    if (each == &weight && !weight.defined()) continue;
+    require_floating(kName, *each);
+    if (each->shape() != Shape{c} || &device_of(*each) != &device_of(x))
+      refuse(kName, "weight, mean or variance is " + each->shape().text() + ": expected (" + std::to_string(c) +
+                        ",) on the device of x");
+  }
+  const NoGrad unrecorded;
+  const Tensor wide = at_least_f32(x);
+  const auto of_channels = [&](const Tensor& each) { return cast(each, wide.dtype()); };
+  const Tensor factors = weight.defined() ? of_channels(weight) : full({c}, 1, wide.dtype(), x.device());
+  const Shape channels{x.size(0), c, x.count() ? x.count() / x.size(0) / c : 0};
+  std::vector<Tensor> all{zeros(channels, wide.dtype(), x.device()), zeros({c}, wide.dtype(), x.device()),
+                          zeros({c}, wide.dtype(), x.device())};
+  if (x.count())
+    all = channel_norm_gradients(reshape(at_least_f32(grad), channels), reshape(wide, channels), factors, of_channels(mean),
+                                 of_channels(variance), eps);
+  const DType of_weight = weight.defined() ? weight.dtype() : wide.dtype();
+  return {cast(reshape(all[0], x.shape()), x.dtype()), cast(all[1], of_weight), cast(all[2], of_weight)};
+}
 
 Tensor fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const plugrad_norm attributes = attributes_of(eps);

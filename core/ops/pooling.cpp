@@ -1,11 +1,13 @@
 #include <plugrad/ops/pooling.hpp>
 
+#include <core/ops/argument.hpp>
 #include <core/ops/infinity.hpp>
 #include <core/ops/pooling_windows.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/scatter.hpp>
@@ -99,6 +101,23 @@ Tensor added_at(const Tensor& grad, const Tensor& indices, const Shape& shape) {
   return differentiable(kRule, std::move(out), grad, indices);
 }
 
+}  // namespace
+
+Tensor max_pool_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape) {
+  constexpr const char* kName = "max_pool_backward";
+  require_floating(kName, grad);
+  require_dtype(kName, indices, DType::i64, "indices");
+  bool fits = grad.rank() >= 3 && grad.rank() <= 5 && grad.shape() == indices.shape() && x_shape.rank() == grad.rank() &&
+              x_shape[0] == grad.size(0) && x_shape[1] == grad.size(1);
+  if (!fits || &device_of(grad) != &device_of(indices))
+    refuse(kName, "grad is " + grad.shape().text() + ", indices " + indices.shape().text() + " and x " + x_shape.text() +
+                      ": expected (n, c, ..) on one device, grad and indices of one shape");
+  const NoGrad unrecorded;
+  if (!grad.count()) return zeros(x_shape, grad.dtype(), grad.device());
+  return added_at(grad, indices, x_shape);
+}
+
+namespace {
 // x is (n, c, ..).
 std::optional<ValuesIndices> native_max_pool(const Tensor& x, const Pooled& pool) {
   static constexpr auto kRule =

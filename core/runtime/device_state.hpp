@@ -38,6 +38,11 @@ class KernelTable {
   Entry asked[kEntries];   // all results of resolve
 };
 
+// The seed of a generator, and the number of counters consumed.
+struct Generator {
+  std::atomic<uint64_t> seed{0}, offset{0};
+};
+
 class DeviceState {
  public:
   DeviceState(const plugrad_backend& negotiated, const plugrad_backend* source, std::string plugin, uint32_t index,
@@ -83,7 +88,7 @@ class DeviceState {
   Allocator allocator{*this};
   std::atomic<bool> lost{false}, detached{false};
 
-  std::atomic<uint64_t> seed{0}, offset{0};  // of the generator
+  Generator generator;  // see generator_of()
   std::atomic<uint64_t> layout_copies{0}, widened{0}, decompositions{0}, host_fallbacks{0}, uploads{0}, downloads{0};
 
  private:

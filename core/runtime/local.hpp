@@ -79,6 +79,7 @@ struct Local {
   void* checkpoint = nullptr;    // for higher layers: state of their modes
   const void* anomaly = nullptr;
   void* autocast = nullptr;
+  void* scope = nullptr;         // the innermost GeneratorScope
   Observer* observer = nullptr;  // follows this thread: see observer.hpp
   // Of a profiler, or record_memory.
   std::shared_ptr<profiling::Log> log;  // of this thread, in the session with the id `session`, or in an older session

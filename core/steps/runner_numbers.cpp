@@ -1,4 +1,5 @@
 // The changing numbers of a step: random numbers, and numbers of optimisers.
+#include <core/runtime/generator.hpp>
 #include <core/steps/runner.hpp>
 
 #include <cstring>
@@ -10,8 +11,8 @@ namespace plugrad::steps {
 
 void Runner::draw() {
   if (!plan_.trace.draws) return;
-  DeviceState& device = *plan_.trace.device;
-  const uint64_t first = drawn_ = device.offset.fetch_add(plan_.trace.draws), seed = device.seed;
+  Generator& generator = generator_of(*plan_.trace.device);
+  const uint64_t first = drawn_ = generator.offset.fetch_add(plan_.trace.draws), seed = generator.seed;
   for (const uint32_t call : draws_) {
     const size_t inputs = plan_.trace.calls[call].op.outputs;
     plugrad_view* const* const views = operands_.views(operands_of_call_[call]) + inputs;
@@ -25,7 +26,8 @@ void Runner::take_back_draws() {
   for (const uint32_t call : draws_) {
     if (item_of_call_[call] < reached_) continue;
     const size_t offset = plan_.trace.calls[call].op.outputs + 1u;
-    plan_.trace.device->offset = drawn_ + (plan_.trace.calls[call].views[offset].offset - plan_.trace.first_draw);
+    generator_of(*plan_.trace.device).offset =
+        drawn_ + (plan_.trace.calls[call].views[offset].offset - plan_.trace.first_draw);
     return;
   }
 }

@@ -1,3 +1,4 @@
+#include <core/runtime/generator.hpp>
 #include <core/steps/trace.hpp>
 
 #include <core/runtime/dispatch/op_table.hpp>
@@ -20,7 +21,7 @@ void unmark(Storage& storage) {
 }  // namespace
 
 StepRecorder::StepRecorder() {
-  for (DeviceState* each : Registry::get().opened()) offsets_.emplace_back(each, each->offset.load());
+  for (DeviceState* each : Registry::get().opened()) offsets_.emplace_back(each, generator_of(*each).offset.load());
   std::swap(local().storages, aside_);
   const std::lock_guard lock(observe::mutex());
   listen();
@@ -49,7 +50,7 @@ Trace StepRecorder::finish() {
   uploaded_.clear();
   for (const auto& [device, offset] : offsets_)
     if (device == trace_.device) trace_.first_draw = offset;
-  if (trace_.device) trace_.draws = trace_.device->offset - trace_.first_draw;
+  if (trace_.device) trace_.draws = generator_of(*trace_.device).offset - trace_.first_draw;
   return std::move(trace_);
 }
 

@@ -5,6 +5,7 @@
 #include <core/runtime/plugins/registry.hpp>
 #include <core/runtime/streams/native.hpp>
 #include <core/tensor/impl.hpp>
+#include <core/tensor/reach.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
 #include <algorithm>
@@ -112,27 +113,6 @@ plugrad_view imported_view(const Array& array) {
   return v;
 }
 
-// The bytes spanned by a view's elements below and above the start of the first element. Throws Error (invalid) if no memory
-// is so large.
-struct Reach {
-  int64_t below = 0, above = 0;
-};
-Reach reach_of(const plugrad_view& v) {
-  Reach reach;
-  const int64_t size = dtype_size(v.dtype);
-  bool is_too_far = false;
-  for (int i = 0; i < v.rank; ++i) {
-    int64_t bytes = 0;
-    is_too_far |= __builtin_mul_overflow(v.strides[i], (v.shape[i] - 1) * size, &bytes);
-    int64_t& side = bytes < 0 ? reach.below : reach.above;
-    is_too_far |= __builtin_add_overflow(side, bytes, &side);
-  }
-  is_too_far |= __builtin_add_overflow(reach.above, size, &reach.above);
-  if (is_too_far || reach.above > INT64_MAX / 2 || reach.below < -(INT64_MAX / 2))
-    throw Error(Code::invalid, "[dlpack] the strides reach further than any memory: they count elements");
-  return reach;
-}
-
 void release_now(Imported::Release release, void* context) {
   if (release) release(context);
 }
@@ -188,7 +168,7 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
     return nothing;
   }
   const uintptr_t first = first_of(array, v);
-  const Reach reach = reach_of(v);
+  const Reach reach = reach_of(v, "dlpack");
   const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
   // The caller owns the memory until no further step can fail.

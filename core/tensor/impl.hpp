@@ -6,6 +6,7 @@
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstring>
+#include <vector>
 
 namespace plugrad {
 
@@ -89,6 +90,9 @@ Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload
 
 // Another view of x's storage, outside the graph.
 Tensor with_view(const Tensor& x, const plugrad_view& view);
+
+// Kernels rely on bools of value 0 or 1. Returns nothing if all of the host's bools have such values, else corrected ones.
+std::vector<unsigned char> zeros_and_ones(const void* elements, size_t count);
 
 // Raises the version before a write. Call it when only the kernel can still fail.
 inline void raise_version(Tensor& x) { ++storage_of(x)->version; }

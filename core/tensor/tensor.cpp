@@ -10,8 +10,6 @@
 
 namespace plugrad {
 
-namespace {
-// Kernels rely on bools of value 0 or 1. Returns nothing if all bools have such values.
 std::vector<unsigned char> zeros_and_ones(const void* elements, size_t count) {
   const auto* bytes = static_cast<const unsigned char*>(elements);
   if (std::all_of(bytes, bytes + count, [](unsigned char b) { return b <= 1; })) return {};
@@ -19,7 +17,6 @@ std::vector<unsigned char> zeros_and_ones(const void* elements, size_t count) {
   for (unsigned char& b : fixed) b = b != 0;
   return fixed;
 }
-}  // namespace
 
 Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
   if (shape.count() != static_cast<int64_t>(count))

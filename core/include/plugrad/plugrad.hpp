@@ -40,6 +40,7 @@
 #include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/grids.hpp>
 #include <plugrad/ops/images.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -59,6 +60,7 @@
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/random.hpp>
+#include <plugrad/ops/raw.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/resampling.hpp>
 #include <plugrad/ops/rounding.hpp>
@@ -71,10 +73,12 @@
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/special_values.hpp>
 #include <plugrad/ops/statistics.hpp>
+#include <plugrad/ops/transfer.hpp>
 #include <plugrad/ops/transform.hpp>
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/event.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
@@ -82,6 +86,7 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/steps/compile.hpp>
 #include <plugrad/tensor/dlpack.hpp>
+#include <plugrad/tensor/memory.hpp>
 #include <plugrad/tensor/print.hpp>
 #include <plugrad/tensor/tensor.hpp>
 #include <plugrad/training/data_loader.hpp>

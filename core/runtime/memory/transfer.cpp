@@ -17,10 +17,10 @@ constexpr uint64_t kChunk = 16 << 20;
 plugrad_place at(Storage& x, uint64_t offset) {
   return {sizeof(plugrad_place), PLUGRAD_DEVICE, x.device->handle, x.buffer, x.offset + offset};
 }
-plugrad_place at(const void* host, uint32_t kind, const DeviceState& device) {
+plugrad_place at(const void* host, uint32_t kind, const DeviceState& device, uint64_t offset = 0) {
   const bool named = kind == PLUGRAD_PINNED || !device.compute;
   return {sizeof(plugrad_place), kind, named ? device.handle : nullptr,
-          static_cast<plugrad_buffer*>(const_cast<void*>(host)), 0};
+          static_cast<plugrad_buffer*>(const_cast<void*>(host)), offset};
 }
 char* address(Storage& x, uint64_t offset) { return reinterpret_cast<char*>(x.buffer) + x.offset + offset; }
 
@@ -149,25 +149,31 @@ void unpin(Pinned& p) noexcept {
   p.bytes = nullptr;
 }
 
-void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
+void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes, uint64_t place) {
   DeviceState& device = *to.device;
-  if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes, bytes);
+  if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes + place, bytes);
+  device.require_open();
+  if (!bytes) return;
   refuse_upload(to);
+  ++device.uploads;
+  observe::copying_to(to);
   observe::Event scope(EventKind::copy, "upload", &device, bytes);
   if (from.writer && from.writer != device.copies) settle(from);
-  require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device), bytes, &to, nullptr,
-                         covers(to, offset, bytes), &from.read),
+  require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device, place), bytes, &to,
+                         nullptr, covers(to, offset, bytes), &from.read),
                     device, "upload");
   scope.complete(device.copies);
 }
 
-void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes) {
+void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes, uint64_t place) {
   DeviceState& device = *from.device;
-  if (!device.table.pin || !device.compute) return download(to.bytes, from, offset, bytes);
+  if (!device.table.pin || !device.compute) return download(to.bytes + place, from, offset, bytes);
+  if (!bytes) return;
   refuse_download();
+  ++device.downloads;
   observe::Event scope(EventKind::copy, "download", &device, bytes);
-  require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device), at(from, offset), bytes, nullptr, &from,
-                         true, &to.written),
+  require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device, place), at(from, offset), bytes, nullptr,
+                         &from, true, &to.written),
                     device, "download");
   to.writer = device.copies;
   scope.complete(device.copies);

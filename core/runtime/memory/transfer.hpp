@@ -18,8 +18,9 @@ void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offse
 // Allocates host memory for asynchronous copies. Without pinned memory it is plain memory, and the copies are synchronous.
 Pinned pin(DeviceState& device, uint64_t bytes);
 void unpin(Pinned& pinned) noexcept;
-void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes);
-void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes);
+// place: where in the pinned memory, in bytes.
+void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes, uint64_t place = 0);
+void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes, uint64_t place = 0);
 // Waits until the host may access the bytes; throws as download does.
 void settle(Pinned& pinned);
 

@@ -206,7 +206,7 @@ DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   const Opening opening(opening_, name);
   DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index,
                                             static_cast<uint32_t>(devices_.size()), options);
-  made.seed = seed_;
+  made.generator.seed = seed_;
   return *(plugin.opened[index] = &made);
 }
 
@@ -282,8 +282,8 @@ void Registry::seed(uint64_t value) {
   const Locked lock(*this);
   seed_ = value;
   for (DeviceState& device : devices_) {
-    device.seed = value;
-    device.offset = 0;
+    device.generator.seed = value;
+    device.generator.offset = 0;
   }
 }
 
@@ -323,12 +323,6 @@ bool has_device(const std::string& name) noexcept {
 void manual_seed(uint64_t seed) {
   observe::unrepeatable("seeds the generators", "call manual_seed before it");
   Registry::get().seed(seed);
-}
-GeneratorState generator_state(Device device) { return {device.state().seed, device.state().offset}; }
-void set_generator_state(Device device, GeneratorState state) {
-  observe::unrepeatable("sets the state of a generator", "do that outside");
-  device.state().seed = state.seed;
-  device.state().offset = state.offset;
 }
 
 Device::Device(const std::string& name) : state_(&Registry::get().device(name)) {}

@@ -1,0 +1,57 @@
+// The gradients of functions as functions, unrecorded: for libraries with an autograd of their own. They run as the op of
+// the gradient where the device has it, else composed of other ops. grad: the gradient of the function's result. Floating
+// dtypes; the operands share a device, a dtype and, unless stated otherwise, a shape. Throws Error (invalid) otherwise.
+#pragma once
+#include <plugrad/ops/activations.hpp>
+#include <plugrad/tensor/tensor.hpp>
+
+#include <utility>
+
+namespace plugrad {
+
+// Returns 0 where x <= 0, else grad: the gradient of relu(x).
+PLUGRAD_API Tensor relu_backward(const Tensor& grad, const Tensor& x);
+// Returns grad y (1 - y): the gradient of y = sigmoid(x).
+PLUGRAD_API Tensor sigmoid_backward(const Tensor& grad, const Tensor& y);
+// Returns grad (1 - y^2): the gradient of y = tanh(x).
+PLUGRAD_API Tensor tanh_backward(const Tensor& grad, const Tensor& y);
+// Returns grad (P(x) + x P'(x)), P the function that gelu(x, approximate) multiplies x by.
+PLUGRAD_API Tensor gelu_backward(const Tensor& grad, const Tensor& x, Approximation approximate = Approximation::none);
+// Returns grad (s + x s (1 - s)), s = sigmoid(x): the gradient of silu(x).
+PLUGRAD_API Tensor silu_backward(const Tensor& grad, const Tensor& x);
+// Returns y (grad - sum(grad y)) along an axis: the gradient of y = softmax(x, axis).
+PLUGRAD_API Tensor softmax_backward(const Tensor& grad, const Tensor& y, int axis);
+// Returns grad - e^y sum(grad) along an axis: the gradient of y = log_softmax(x, axis).
+PLUGRAD_API Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int axis);
+
+// Returns the gradient of a convolution's x, in the shape x_shape (n, c, ..), from grad (n, o, ..) and weight (o, c /
+// groups, ..), with 1 to 3 spatial axes. stride, padding and dilation are as for conv1d to conv3d.
+PLUGRAD_API Tensor convolution_input_backward(const Tensor& grad, const Tensor& weight, const Shape& x_shape,
+                                              const Shape& stride = {1}, const Shape& padding = {0},
+                                              const Shape& dilation = {1}, int64_t groups = 1);
+// Returns the gradient of a convolution's weight, in the shape weight_shape (o, c / groups, ..), from grad (n, o, ..) and x
+// (n, c, ..).
+PLUGRAD_API Tensor convolution_weight_backward(const Tensor& grad, const Tensor& x, const Shape& weight_shape,
+                                               const Shape& stride = {1}, const Shape& padding = {0},
+                                               const Shape& dilation = {1}, int64_t groups = 1);
+// Returns zeros in the shape x_shape (n, c, ..), with grad added at indices: the gradient of the values of
+// max_pool1d_with_indices to max_pool3d_with_indices. indices (i64) has grad's shape.
+PLUGRAD_API Tensor max_pool_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape);
+
+// The gradients of x and of the parameters.
+struct NormGradients {
+  Tensor x, weight, bias;  // bias is undefined for a function without a bias
+};
+// Returns the gradients of layer_norm(x, normalized_shape, weight, bias, eps). weight has the shape normalized_shape;
+// undefined: ones.
+PLUGRAD_API NormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Shape& normalized_shape,
+                                              const Tensor& weight = {}, double eps = 1e-5);
+// Returns the gradients of rms_norm(x, normalized_shape, weight, eps).
+PLUGRAD_API NormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Shape& normalized_shape,
+                                            const Tensor& weight, double eps);
+// Returns the gradients of batch_norm(x, .., weight, bias, training = true, .., eps) for x (n, c, ..). mean and variance (c)
+// are the statistics of x, with a variance of sum((x - mean)^2) / count; weight (c); undefined: ones.
+PLUGRAD_API NormGradients batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                              const Tensor& variance, double eps = 1e-5);
+
+}  // namespace plugrad

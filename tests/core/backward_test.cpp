@@ -1,0 +1,162 @@
+// Gradients as functions: they give what backward() gives.
+#include <tests/core/expect.hpp>
+
+namespace plugrad::test {
+namespace {
+
+using Function = std::function<Tensor(const Tensor&)>;
+
+// f's gradient at x for this gradient of the result, by backward().
+std::vector<double> by_autograd(const Function& f, const Tensor& x, const Tensor& grad) {
+  Tensor leaf = x.detach();
+  leaf.requires_grad_();
+  f(leaf).backward(grad);
+  return elements(leaf.grad());
+}
+
+const DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
+
+Tensor values(const Shape& shape, DType dtype, double phase = 0.5) {
+  return of(dtype, spread(shape.count(), -3, 3, phase), shape);
+}
+
+TEST(Backward, OfElementwiseFunctions) {
+  struct Row {
+    Function f;
+    std::function<Tensor(const Tensor& grad, const Tensor& x)> backward;
+  };
+  const Row rows[] = {
+      {[](const Tensor& x) { return relu(x); }, [](const Tensor& g, const Tensor& x) { return relu_backward(g, x); }},
+      {[](const Tensor& x) { return sigmoid(x); },
+       [](const Tensor& g, const Tensor& x) { return sigmoid_backward(g, sigmoid(x)); }},
+      {[](const Tensor& x) { return tanh(x); }, [](const Tensor& g, const Tensor& x) { return tanh_backward(g, tanh(x)); }},
+      {[](const Tensor& x) { return gelu(x); }, [](const Tensor& g, const Tensor& x) { return gelu_backward(g, x); }},
+      {[](const Tensor& x) { return gelu(x, Approximation::tanh); },
+       [](const Tensor& g, const Tensor& x) { return gelu_backward(g, x, Approximation::tanh); }},
+      {[](const Tensor& x) { return silu(x); }, [](const Tensor& g, const Tensor& x) { return silu_backward(g, x); }}};
+  for (const DType dtype : kDTypes) {
+    const Tensor x = values({4, 9}, dtype), grad = values({4, 9}, dtype, 0.2);
+    for (const Row& row : rows) {
+      EXPECT_TRUE(same_bits(elements(row.backward(grad, x)), by_autograd(row.f, x, grad))) << &row - rows << dtype;
+      EXPECT_EQ(row.backward(zeros({0}, dtype), zeros({0}, dtype)).count(), 0);
+    }
+  }
+}
+
+TEST(Backward, OfSoftmax) {
+  for (const DType dtype : kDTypes) {
+    const Tensor x = values({3, 5, 4}, dtype), grad = values({3, 5, 4}, dtype, 0.2);
+    for (const int axis : {0, 1, -1}) {
+      const Function soft = [&](const Tensor& in) { return softmax(in, axis); };
+      const Function log_soft = [&](const Tensor& in) { return log_softmax(in, axis); };
+      EXPECT_TRUE(same_bits(elements(softmax_backward(grad, softmax(x, axis), axis)), by_autograd(soft, x, grad)));
+      EXPECT_TRUE(
+          same_bits(elements(log_softmax_backward(grad, log_softmax(x, axis), axis)), by_autograd(log_soft, x, grad)));
+    }
+  }
+  EXPECT_EQ(elements(softmax_backward(f64({3}, {}), f64({1}, {}), 0)), (std::vector<double>{0}));
+}
+
+TEST(Backward, OfConvolutions) {
+  const Tensor x = values({2, 4, 7, 6}, DType::f32), weight = values({6, 2, 3, 2}, DType::f32, 0.3);
+  const Shape stride{2, 1}, padding{1, 0}, dilation{1, 2};
+  const Function of_x = [&](const Tensor& in) { return conv2d(in, weight, {}, stride, padding, dilation, 2); };
+  const Function of_weight = [&](const Tensor& w) { return conv2d(x, w, {}, stride, padding, dilation, 2); };
+  const Tensor grad = values(of_x(x).shape(), DType::f32, 0.7);
+  EXPECT_TRUE(same_bits(elements(convolution_input_backward(grad, weight, x.shape(), stride, padding, dilation, 2)),
+                        by_autograd(of_x, x, grad)));
+  EXPECT_TRUE(same_bits(elements(convolution_weight_backward(grad, x, weight.shape(), stride, padding, dilation, 2)),
+                        by_autograd(of_weight, weight, grad)));
+  const Tensor line = values({1, 2, 9}, DType::f64), kernel = values({3, 2, 4}, DType::f64);
+  const Tensor up = values({1, 3, 6}, DType::f64, 0.1);
+  EXPECT_TRUE(same_bits(elements(convolution_input_backward(up, kernel, line.shape())),
+                        by_autograd([&](const Tensor& in) { return conv1d(in, kernel); }, line, up)));
+  EXPECT_TRUE(throws(Code::invalid, {"[convolution_input_backward]", "grad is (1, 3, 6)", "expected (1, 3, 5)"},
+                     [&] { convolution_input_backward(up, kernel, {1, 2, 8}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"expected the rank of"}, [&] { convolution_input_backward(up, kernel, {1, 2}); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"1 to 3 spatial axes"}, [&] { convolution_weight_backward(f64({1}), line, {3, 2, 4}); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"groups 3"}, [&] { convolution_weight_backward(up, line, {3, 2, 4}, {1}, {0}, {1}, 3); }));
+}
+
+TEST(Backward, OfMaxPool) {
+  const Tensor x = values({2, 3, 6, 5}, DType::f32);
+  const Function f = [](const Tensor& in) { return max_pool2d(in, {3, 2}, {2, 1}, {1, 0}); };
+  const auto [pooled, indices] = max_pool2d_with_indices(x, {3, 2}, {2, 1}, {1, 0});
+  const Tensor grad = values(pooled.shape(), DType::f32, 0.2);
+  EXPECT_TRUE(same_bits(elements(max_pool_backward(grad, indices, x.shape())), by_autograd(f, x, grad)));
+  EXPECT_TRUE(throws(Code::invalid, {"[max_pool_backward]"}, [&] { max_pool_backward(grad, indices, {2, 4, 6, 5}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"expected i64"}, [&] { max_pool_backward(grad, grad, x.shape()); }));
+}
+
+// The gradients of x, weight and bias by backward().
+std::vector<std::vector<double>> norm_gradients(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                                                std::vector<Tensor> inputs, const Tensor& grad) {
+  for (Tensor& each : inputs) each = each.detach(), each.requires_grad_();
+  f(inputs).backward(grad);
+  std::vector<std::vector<double>> all;
+  for (const Tensor& each : inputs) all.push_back(elements(each.grad()));
+  return all;
+}
+std::vector<std::vector<double>> listed(const NormGradients& g) {
+  std::vector<std::vector<double>> all{elements(g.x), elements(g.weight)};
+  if (g.bias.defined()) all.push_back(elements(g.bias));
+  return all;
+}
+
+// A device that composes the functions may compose their gradients in another order than backward() does.
+::testing::AssertionResult alike(const std::vector<std::vector<double>>& actual,
+                                 const std::vector<std::vector<double>>& expected, double tolerance) {
+  if (actual.size() != expected.size()) return ::testing::AssertionFailure() << actual.size() << " gradients";
+  for (size_t i = 0; i < actual.size(); ++i)
+    if (auto result = close(actual[i], expected[i], tolerance); !result) return result << " in gradient " << i;
+  return ::testing::AssertionSuccess();
+}
+
+TEST(Backward, OfNorms) {
+  for (const DType dtype : kDTypes) {
+    const Tensor x = values({3, 2, 8}, dtype), grad = values({3, 2, 8}, dtype, 0.2);
+    const Tensor weight = values({2, 8}, dtype, 0.1), bias = values({2, 8}, dtype, 0.3);
+    const auto layer = [](const std::vector<Tensor>& in) { return layer_norm(in[0], {2, 8}, in[1], in[2], 0.01); };
+    const auto rms = [](const std::vector<Tensor>& in) { return rms_norm(in[0], {2, 8}, in[1], 0.01); };
+    const double tolerance = dtype == DType::f16 || dtype == DType::bf16 ? 0.02 : 1e-5;
+    EXPECT_TRUE(alike(listed(layer_norm_backward(grad, x, {2, 8}, weight, 0.01)),
+                      norm_gradients(layer, {x, weight, bias}, grad), tolerance));
+    EXPECT_TRUE(
+        alike(listed(rms_norm_backward(grad, x, {2, 8}, weight, 0.01)), norm_gradients(rms, {x, weight}, grad), tolerance));
+  }
+  EXPECT_EQ(layer_norm_backward(zeros({0, 4}), zeros({0, 4}), {4}).weight.shape(), Shape({4}));
+  EXPECT_TRUE(throws(Code::invalid, {"[layer_norm_backward]", "last extents"},
+                     [] { layer_norm_backward(ones({2, 4}), ones({2, 4}), {3}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[rms_norm_backward]", "weight (3,)"},
+                     [] { rms_norm_backward(ones({2, 4}), ones({2, 4}), {4}, ones({3}), 0.1); }));
+}
+
+TEST(Backward, OfBatchNorm) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = values({4, 3, 5}, dtype), grad = values({4, 3, 5}, dtype, 0.2);
+    const Tensor weight = values({3}, dtype, 0.1), bias = values({3}, dtype, 0.3);
+    const auto f = [](const std::vector<Tensor>& in) { return batch_norm(in[0], {}, {}, in[1], in[2], true, 0.1, 0.01); };
+    const Tensor average = mean(x, {0, 2}), centred = sub(x, reshape(average, {3, 1}));
+    const Tensor variance = mean(mul(centred, centred), {0, 2});
+    EXPECT_TRUE(alike(listed(batch_norm_backward(grad, x, weight, average, variance, 0.01)),
+                      norm_gradients(f, {x, weight, bias}, grad), 1e-5));
+  }
+  EXPECT_EQ(batch_norm_backward(zeros({0, 4}), zeros({0, 4}), {}, zeros({4}), ones({4})).bias.shape(), Shape({4}));
+  EXPECT_TRUE(throws(Code::invalid, {"[batch_norm_backward]", "expected (2,)"},
+                     [] { batch_norm_backward(ones({2, 2}), ones({2, 2}), {}, ones({3}), ones({2})); }));
+}
+
+TEST(Backward, RefusesOperandsThatDoNotFit) {
+  EXPECT_TRUE(throws(Code::invalid, {"[relu_backward]", "expected one shape"}, [] { relu_backward(ones({2}), ones({3})); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[silu_backward]", "share a dtype"}, [] { silu_backward(ones({2}), ones({2}, DType::f64)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[tanh_backward]", "floating"},
+                     [] { tanh_backward(ones({2}, DType::i64), ones({2}, DType::i64)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[softmax_backward]"}, [] { softmax_backward(ones({2}), ones({2}), 3); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[gelu_backward]", "undefined"}, [] { gelu_backward({}, ones({2})); }));
+}
+
+}  // namespace
+}  // namespace plugrad::test
