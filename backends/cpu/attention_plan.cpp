@@ -146,7 +146,7 @@ template <class T> class Forward {
       : call_(call), shapes_(call.in(0), call.in(1), call.in(2), call.attributes<plugrad_attention>()),
         query_(shapes_.of_queries<const T>(call.in(0))), key_(shapes_.of_keys<const T>(call.in(1))),
         value_(shapes_.of_keys<const T>(call.in(2))), out_(shapes_.of_queries<T>(call.out(0))),
-        lse_(shapes_.of_queries<T>(call.out(1))), mask_(shapes_, call.in(3)) {
+        lse_(shapes_.of_queries<W>(call.out(1))), mask_(shapes_, call.in(3)) {
     chunks_ = ceil_div(shapes_.l, kRows);
     items_ = shapes_.batches() * chunks_;
     lanes_ = std::min<int64_t>(items_, threads_of(call));
@@ -254,20 +254,21 @@ template <class T> class Forward {
   }
 
   void finish(const Item& item) const {
-    const Matrix<T> out = shapes_.at(out_, item.batch), lse = shapes_.at(lse_, item.batch);
+    const Matrix<T> out = shapes_.at(out_, item.batch);
+    const Matrix<W> lse = shapes_.at(lse_, item.batch);
     const Memory& m = item.memory;
     for (int64_t r = 0; r < item.count; ++r)
       scale_row(item.rows, Matrix<T>{out.data + (item.query + r) * out.row, 0, out.column}, m.sums + r * shapes_.v,
                 shapes_.v, m.totals[r] == 0 ? W(0) : 1 / m.totals[r]);
     item.rows.logarithm(m.totals, item.count);  // -inf of 0
-    for (int64_t r = 0; r < item.count; ++r)
-      lse.data[(item.query + r) * lse.row] = static_cast<T>(m.largest[r] + m.totals[r]);
+    for (int64_t r = 0; r < item.count; ++r) lse.data[(item.query + r) * lse.row] = m.largest[r] + m.totals[r];
   }
 
   const Call& call_;
   Shapes shapes_;
   Side<const T> query_, key_, value_;
-  Side<T> out_, lse_;
+  Side<T> out_;
+  Side<W> lse_;
   MaskRows<T, W> mask_;
   int64_t chunks_, items_, lanes_;
 };

@@ -19,6 +19,7 @@ template <class T> struct Scaling {
   Scaling(double average, double variance, double epsilon)
       : mean(static_cast<T>(average)), rest(static_cast<T>(average - static_cast<double>(mean))),
         scale(static_cast<T>(1 / std::sqrt(variance + epsilon))) {}
+  Scaling(T known_mean, T known_scale) : mean(known_mean), rest(0), scale(known_scale) {}
   T of(T x) const { return ((x - mean) - rest) * scale; }
   template <class D, class V> HWY_INLINE V of(D d, V x) const {
     return hn::Mul(hn::Sub(hn::Sub(x, hn::Set(d, mean)), hn::Set(d, rest)), hn::Set(d, scale));

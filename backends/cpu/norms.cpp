@@ -94,11 +94,14 @@ template <class E, bool centred> struct Forward {
     for (int64_t row = chunks.begin(chunk); row < chunks.end(chunk); ++row) {
       const T* x = wide_line(data<E>(call.in(0)) + row * n, s.x, n);
       E* out = data<E>(call.out()) + row * n;
+      const Scaling<T> by = scaling(x, n, epsilon);
+      if constexpr (centred) data<T>(call.out(1))[row] = by.mean;
+      data<T>(call.out(centred ? 2 : 1))[row] = by.scale;
       if constexpr (kNarrow) {
-        Norm<T>::template scale_line<false>(s.y, x, weight, bias, n, scaling(x, n, epsilon));
+        Norm<T>::template scale_line<false>(s.y, x, weight, bias, n, by);
         for (int64_t i = 0; i < n; ++i) out[i] = static_cast<E>(s.y[i]);
       } else {
-        Norm<T>::template scale_line<streamed>(out, x, weight, bias, n, scaling(x, n, epsilon));
+        Norm<T>::template scale_line<streamed>(out, x, weight, bias, n, by);
       }
     }
     if (streamed) hwy::FlushStream();
@@ -145,8 +148,8 @@ template <class E, bool centred> struct Backward {
     }
   }
   template <bool streamed>
-  static void run_row(E* out, const T* grad, const T* x, const T* weight, int64_t n, double epsilon, const Scratch& s) {
-    const Scaling<T> scaling = Forward<E, centred>::scaling(x, n, epsilon);
+  static void run_row(E* out, const T* grad, const T* x, const T* weight, int64_t n, const Scaling<T>& scaling,
+                      const Scratch& s) {
     GradientSums sums;
     Norm<T>::line_sums(grad, x, weight, n, scaling, s.weight_sums, centred ? s.bias_sums : nullptr, sums);
     const double size = static_cast<double>(n);
@@ -166,11 +169,12 @@ template <class E, bool centred> struct Backward {
     std::fill_n(s.weight_sums, n, T(0));
     std::fill_n(s.bias_sums, sums, T(0));
     const T* weight = wide_line(data<E>(call.in(2)), s.weight, n);
-    const double epsilon = call.attributes<plugrad_norm>().epsilon;
+    const T *means = centred ? data<T>(call.in(3)) : nullptr, *rstds = data<T>(call.in(centred ? 4 : 3));
     for (int64_t row = chunks.begin(chunk); row < chunks.end(chunk); ++row) {
       const T* grad = wide_line(data<E>(call.in(0)) + row * n, s.grad, n);
       const T* x = wide_line(data<E>(call.in(1)) + row * n, s.x, n);
-      run_row<streamed>(data<E>(call.out()) + row * n, grad, x, weight, n, epsilon, s);
+      run_row<streamed>(data<E>(call.out()) + row * n, grad, x, weight, n, Scaling<T>(means ? means[row] : T(0), rstds[row]),
+                        s);
       if ((row - chunks.begin(chunk)) % kBlock != kBlock - 1 && row + 1 < chunks.end(chunk)) continue;
       round_off(s.weight_total, s.weight_sums, n);
       round_off(s.bias_total, s.bias_sums, sums);

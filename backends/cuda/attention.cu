@@ -69,7 +69,8 @@ template <class A> struct Findings {
 
 template <class T> struct Operands {
   const T *query, *key, *value, *mask;
-  T *out, *lse;
+  T* out;
+  AccumulatorOf<T>* lse;
 };
 
 // A thread's state of its queries; the threads of a query agree on `largest` and `sum`.
@@ -144,13 +145,13 @@ __device__ __forceinline__ void add_values(SharedTiles<A>& shared, const Results
 template <class T, class A> __device__ __forceinline__ T mean_of(A total, A sum) {
   return static_cast<T>(sum == 0 ? A(0) : total / sum);
 }
-template <class T, class A> __device__ __forceinline__ T lse_of(A largest, A sum) {
-  return static_cast<T>(sum == 0 ? kBottom<A> : largest + std::log(sum));
+template <class A> __device__ __forceinline__ A lse_of(A largest, A sum) {
+  return sum == 0 ? kBottom<A> : largest + std::log(sum);
 }
 
 template <class T, class A>
 __device__ __forceinline__ void store(const Attention& a, const State<A>& state, const OutTile& tile, const MatrixOf<T>& out,
-                                      T* lse) {
+                                      A* lse) {
 #pragma unroll
   for (int c = 0; c < kChunks; ++c)
     each_element([&](int i, int j) {
@@ -161,7 +162,7 @@ __device__ __forceinline__ void store(const Attention& a, const State<A>& state,
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
     if (const int64_t query = tile.row + first_row() + i; tile.column == 0 && first_column() == 0 && query < a.out.rows)
-      lse[query * a.lse.row] = lse_of<T>(state.largest[i], state.sum[i]);
+      lse[query * a.lse.row] = lse_of(state.largest[i], state.sum[i]);
 }
 
 template <class A>
@@ -230,17 +231,17 @@ __global__ void __launch_bounds__(kBlock)
         total = std::fma(factor, findings.totals[at * kWidth + static_cast<uint64_t>(i % kWidth)], total);
       }
       out.at(query, place) = mean_of<T>(total, sum);
-      if (place == 0) operands.lse[reach.at[5] + query * a.lse.row] = lse_of<T>(largest, sum);
+      if (place == 0) operands.lse[reach.at[5] + query * a.lse.row] = lse_of(largest, sum);
     }
   }
 }
 
 template <class T> void attention(const Call& call, const Submission& submission) {
+  using A = AccumulatorOf<T>;
   static Occupancy of_attention, of_join;
   const Attention a(call);
   const Operands<T> operands{data<const T>(call.in(0)), data<const T>(call.in(1)), data<const T>(call.in(2)),
-                             data<const T>(call.in(3)), data<T>(call.out(0)),      data<T>(call.out(1))};
-  using A = AccumulatorOf<T>;
+                             data<const T>(call.in(3)), data<T>(call.out(0)),      data<A>(call.out(1))};
   const uint64_t tasks = a.tiles * a.segments;
   const Findings<A> findings = a.segments > 1 ? Findings<A>(reinterpret_cast<A*>(call.workspace()), tasks) : Findings<A>{};
   const auto kernel = attention_kernel<T>;

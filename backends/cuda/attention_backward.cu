@@ -84,16 +84,16 @@ void Gradient::add_batch(const Call& call, Of of, const plugrad_view& own_delta)
 }
 
 template <class T> struct Pointers {
-  const T *left, *right, *left_value, *right_value, *mask, *lse;
-  const AccumulatorOf<T>* delta;
+  const T *left, *right, *left_value, *right_value, *mask;
+  const AccumulatorOf<T>*lse, *delta;
   T* out;
 };
 
 // A block's operands, for one matrix of queries.
 template <class T> struct Place {
   using A = AccumulatorOf<T>;
-  MatrixOf<const T> left, right, left_value, right_value, mask, lse;
-  MatrixOf<const A> delta;
+  MatrixOf<const T> left, right, left_value, right_value, mask;
+  MatrixOf<const A> lse, delta;
 
   __device__ Place(const Gradient& g, const Pointers<T>& p, const Reach<Gradient::kOperands>& owner,
                    const Reach<Gradient::kOperands>& sharer)
@@ -111,7 +111,7 @@ template <class T, class A>
 __device__ __forceinline__ A weight_of(const Gradient& g, const Place<T>& place, int64_t row, int64_t column, A product) {
   if (row >= g.left.rows || column >= g.right.rows) return 0;
   if (g.is_causal && (g.rows_are_queries ? column > row : row > column)) return 0;
-  const A lse = static_cast<A>(place.lse.at(row, column));
+  const A lse = place.lse.at(row, column);
   if (lse == kBottom<A>) return 0;
   return std::exp(product * static_cast<A>(g.scale) + static_cast<A>(place.mask.at(row, column)) - lse);
 }
@@ -207,8 +207,14 @@ template <class T> void launch_gradient(const Call& call, const Submission& subm
   const auto in = [&](int i) { return data<const T>(call.in(i)); };
   auto* const delta = reinterpret_cast<AccumulatorOf<T>*>(call.workspace());
   T* const out = data<T>(call.out(static_cast<int>(of)));
-  const Pointers<T> pointers{
-      in(is_query ? 1 : 2), in(is_query ? 2 : 1), in(is_query ? 0 : 3), in(is_query ? 3 : 0), in(4), in(6), delta, out};
+  const Pointers<T> pointers{in(is_query ? 1 : 2),
+                             in(is_query ? 2 : 1),
+                             in(is_query ? 0 : 3),
+                             in(is_query ? 3 : 0),
+                             in(4),
+                             data<const AccumulatorOf<T>>(call.in(6)),
+                             delta,
+                             out};
   const auto kernel = attention_backward_kernel<T>;
   PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, g.all, occupancy), kBlock, 0, submission.handle(), g, pointers);
   submission.launched();
@@ -232,7 +238,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T
   return {with_workspace<workspace<T>>(
       kernel<submit<attention_backward<T>>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>, kMemoryOnly))...};
 }
-constexpr auto kRows = rows(kComputable);
+constexpr auto kRows = rows(kFloating);
 
 }  // namespace
 

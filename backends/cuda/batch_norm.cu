@@ -24,7 +24,7 @@ template <class T> struct MomentsReducer {
   using Term = A;
   using Combine = Merge;
   const T* x;
-  T *means, *variances;
+  A *means, *variances;
 
   __device__ int channel(uint64_t) const { return 0; }
   __device__ __forceinline__ A read(int, uint64_t, uint64_t at) const { return static_cast<A>(x[at]); }
@@ -40,19 +40,19 @@ template <class T> struct MomentsReducer {
     return all;
   }
   __device__ void finish(uint64_t c, const Sums& sums) const {
-    means[c] = static_cast<T>(sums.mean);
-    variances[c] = static_cast<T>(sums.squares / sums.n);
+    means[c] = sums.mean;
+    variances[c] = sums.squares / sums.n;
   }
 };
 
 // The statistics of channels.
 template <class T> struct Statistics {
   using A = AccumulatorOf<T>;
-  const T *means, *variances;
+  const A *means, *variances;
   A epsilon;
 
   __device__ __forceinline__ Normal<A> channel(uint64_t c) const {
-    return {static_cast<A>(means[c]), 0, 1 / std::sqrt(static_cast<A>(variances[c]) + epsilon)};
+    return {means[c], 0, 1 / std::sqrt(variances[c] + epsilon)};
   }
   __device__ __forceinline__ const Normal<A>& normal(const Normal<A>& state, uint64_t) const { return state; }
 };
@@ -141,7 +141,9 @@ template <class T> AccumulatorOf<T> epsilon_of(const Call& call) {
 
 template <class T> void batch_norm(const Call& call, const Submission& submission) {
   const plugrad_view& x = call.in(0);
-  T *const out = data<T>(call.out(0)), *const means = data<T>(call.out(1)), *const variances = data<T>(call.out(2));
+  using A = AccumulatorOf<T>;
+  T* const out = data<T>(call.out(0));
+  A *const means = data<A>(call.out(1)), *const variances = data<A>(call.out(2));
   reduce_channels(submission, channels_of(call, x), MomentsReducer<T>{data<const T>(x), means, variances}, call.workspace());
   const Statistics<T> statistics{means, variances, epsilon_of<T>(call)};
   const Forward<T> forward{statistics, data<const T>(x), data<const T>(call.in(1)), data<const T>(call.in(2)), out};
@@ -152,7 +154,8 @@ template <class T> void batch_norm_backward(const Call& call, const Submission& 
   const plugrad_view& view = call.in(1);
   const T *const grad = data<const T>(call.in(0)), *const x = data<const T>(view);
   T *const out = data<T>(call.out(0)), *const products = data<T>(call.out(1)), *const grads = data<T>(call.out(2));
-  const Statistics<T> statistics{data<const T>(call.in(3)), data<const T>(call.in(4)), epsilon_of<T>(call)};
+  using A = AccumulatorOf<T>;
+  const Statistics<T> statistics{data<const A>(call.in(3)), data<const A>(call.in(4)), epsilon_of<T>(call)};
   const GradientReducer<T, Statistics<T>> reducer{grad, x, statistics, products, grads};
   const Channels channels = channels_of(call, view);
   reduce_channels(submission, channels, reducer, call.workspace());

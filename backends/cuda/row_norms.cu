@@ -78,8 +78,9 @@ __device__ __forceinline__ Normal<A> normal_of(Row<T, V>& row, A size, A epsilon
 
 // Operands: out, x, weight, bias.
 template <bool centred, class T, int V, class A = AccumulatorOf<T>>
-__global__ void __launch_bounds__(kBlock) row_norm_kernel(const __grid_constant__ Lines<4> lines, T* out, const Input<T> x,
-                                                          const Input<T> weight, const Input<T> bias, const A epsilon) {
+__global__ void __launch_bounds__(kBlock)
+    row_norm_kernel(const __grid_constant__ Lines<4> lines, T* out, const Input<T> x, const Input<T> weight,
+                    const Input<T> bias, const A epsilon, A* means, A* rstds) {
   __shared__ Shared<A> shared;
   for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
     const uint64_t line = group * lines.team.teams() + lines.team.team();
@@ -87,6 +88,10 @@ __global__ void __launch_bounds__(kBlock) row_norm_kernel(const __grid_constant_
     const Reach<4> reach = n ? lines.walk.reach(line) : Reach<4>{};
     Row<T, V> row{lines.team, x, reach.at[1], lines.stride[1], n, {}};
     const Normal<A> normal = normal_of<centred>(row, static_cast<A>(lines.length), epsilon, shared);
+    if (n && lines.team.member() == 0) {
+      if (centred) means[line] = normal.centre + normal.rest;
+      rstds[line] = normal.scale;
+    }
     row.each_turn(false, [&](const Turn<T, V>& turn) {
       Held<T, V> weights, biases;
       weights.load(turn, weight, reach.at[2], lines.stride[2]);
@@ -105,7 +110,7 @@ __global__ void __launch_bounds__(kBlock) row_norm_kernel(const __grid_constant_
 template <bool centred, class T, int V, class A = AccumulatorOf<T>>
 __global__ void __launch_bounds__(kBlock)
     row_norm_backward_kernel(const __grid_constant__ Lines<4> lines, T* out, const Input<T> x, const Input<T> grad,
-                             const Input<T> weight, const A epsilon, Normal<A>* normals) {
+                             const Input<T> weight, const A* means, const A* rstds) {
   __shared__ Shared<A> shared;
   for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
     const uint64_t line = group * lines.team.teams() + lines.team.team();
@@ -113,15 +118,14 @@ __global__ void __launch_bounds__(kBlock)
     const Reach<4> reach = n ? lines.walk.reach(line) : Reach<4>{};
     const A size = static_cast<A>(lines.length);
     Row<T, V> row{lines.team, x, reach.at[1], lines.stride[1], n, {}};
-    const Normal<A> normal = normal_of<centred>(row, size, epsilon, shared);
-    if (n && lines.team.member() == 0) normals[line] = normal;
+    const Normal<A> normal = n ? Normal<A>{centred ? means[line] : A(0), 0, rstds[line]} : Normal<A>{0, 0, 0};
     Held<T, V> grads, weights;
     const auto load = [&](const Turn<T, V>& turn) {
       grads.load(turn, grad, reach.at[2], lines.stride[2]);
       weights.load(turn, weight, reach.at[3], lines.stride[3]);
     };
     Deviations<A> sums{0, 0};  // of g and g v
-    row.each_turn(false, [&](const Turn<T, V>& turn) {
+    row.each_turn(true, [&](const Turn<T, V>& turn) {
       load(turn);
       Deviations<A> some{0, 0};
       turn.each([&](int k, uint32_t) {
@@ -157,19 +161,20 @@ template <class T> AccumulatorOf<T> epsilon_of(const Call& call) {
 }
 
 template <bool centred, class T> void row_norm(const Call& call, const Submission& submission) {
+  using A = AccumulatorOf<T>;
   const plugrad_view& x = call.in(0);
   const plugrad_view weight = repeated(call.in(1), x), bias = repeated(call.in(centred ? 2 : 1), x);
   const Lines<4> lines({&call.out(), &x, &weight, &bias}, 1);
   launch_lines<T>(
       submission, lines, [](auto packs) { return row_norm_kernel<centred, T, packs()>; }, data<T>(call.out()), Input<T>(x),
-      Input<T>(weight), Input<T>(bias), epsilon_of<T>(call));
+      Input<T>(weight), Input<T>(bias), epsilon_of<T>(call), data<A>(call.out(1)), data<A>(call.out(centred ? 2 : 1)));
 }
 
 // Each row of a matrix has its own statistics.
 template <class A> struct OfRows {
-  const Normal<A>* rows;
+  const A *means, *rstds;  // means: null for RMS_NORM
   __device__ int channel(uint64_t) const { return 0; }
-  __device__ __forceinline__ Normal<A> normal(int, uint64_t row) const { return rows[row]; }
+  __device__ __forceinline__ Normal<A> normal(int, uint64_t row) const { return {means ? means[row] : A(0), 0, rstds[row]}; }
 };
 
 Channels columns_of(const Call& call) {
@@ -180,20 +185,19 @@ Channels columns_of(const Call& call) {
 template <bool centred, class T> void row_norm_backward(const Call& call, const Submission& submission) {
   using A = AccumulatorOf<T>;
   const plugrad_view &grad = call.in(0), &x = call.in(1), weight = repeated(call.in(2), x);
-  auto* const normals = reinterpret_cast<Normal<A>*>(call.workspace());
+  const A *const means = centred ? data<const A>(call.in(3)) : nullptr, *const rstds =
+                                                                            data<const A>(call.in(centred ? 4 : 3));
   const Lines<4> lines({&call.out(), &x, &grad, &weight}, 1);
   launch_lines<T>(
       submission, lines, [](auto packs) { return row_norm_backward_kernel<centred, T, packs()>; }, data<T>(call.out()),
-      Input<T>(x), Input<T>(grad), Input<T>(weight), epsilon_of<T>(call), normals);
+      Input<T>(x), Input<T>(grad), Input<T>(weight), means, rstds);
   const GradientReducer<T, OfRows<A>> reducer{
-      data<const T>(grad), data<const T>(x), {normals}, data<T>(call.out(1)), centred ? data<T>(call.out(2)) : nullptr};
-  reduce_channels(submission, columns_of(call), reducer, reinterpret_cast<char*>(normals + x.shape[0]));
+      data<const T>(grad), data<const T>(x), {means, rstds}, data<T>(call.out(1)), centred ? data<T>(call.out(2)) : nullptr};
+  reduce_channels(submission, columns_of(call), reducer, call.workspace());
 }
 
 template <class T> uint64_t backward_workspace(const Call& call) {
-  using A = AccumulatorOf<T>;
-  const auto rows = static_cast<uint64_t>(call.in(1).shape[0]);
-  return rows * sizeof(Normal<A>) + columns_of(call).segments.partials() * sizeof(GradientSums<A>);
+  return columns_of(call).segments.partials() * sizeof(GradientSums<AccumulatorOf<T>>);
 }
 
 template <bool centred, class... T> constexpr auto rows(uint32_t opcode, uint32_t gradient, Types<T...>) {

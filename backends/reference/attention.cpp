@@ -66,7 +66,8 @@ template <class T> class Scores {
 template <class T> void attend(const Call& call, const Sizes& n, const Batch& batch) {
   const Scores<T> scores(batch, call.op().views + 2, n, call.attributes<plugrad_attention>());
   const auto value = batch.of<const T>(call.in(2));
-  const auto out = batch.of<T>(call.out(0)), lse = batch.of<T>(call.out(1));
+  const auto out = batch.of<T>(call.out(0));
+  const auto lse = batch.of<AccumulatorType<T>>(call.out(1));
   std::vector<double> weights(n.s);
   for (int64_t i = 0; i < n.l; ++i) {
     double largest = -HUGE_VAL;
@@ -75,7 +76,7 @@ template <class T> void attend(const Call& call, const Sizes& n, const Batch& ba
     Accumulator<double> total;
     for (double& w : weights) total.add(w = std::exp(w - shift));
     const double sum = total.total();
-    lse(i, 0) = static_cast<T>(shift + std::log(sum));
+    lse(i, 0) = static_cast<AccumulatorType<T>>(shift + std::log(sum));
     for (int64_t c = 0; c < n.v; ++c) {
       Accumulator<double> mean;
       for (int64_t j = 0; j < n.s; ++j) mean.add(weights[j] * value.number(j, c));
@@ -98,7 +99,7 @@ template <class T> class SharedGradients {
   // Adds the contribution of one batch, and stores the gradient of its query.
   void add(const Batch& batch) {
     const auto grad = batch.of<const T>(call_.in(0)), out = batch.of<const T>(call_.in(5));
-    const auto lse = batch.of<const T>(call_.in(6));
+    const auto lse = batch.of<const AccumulatorType<T>>(call_.in(6));
     const Scores<T> scores(batch, call_.op().views + 4, n_, call_.attributes<plugrad_attention>());
     for (int64_t i = 0; i < n_.l; ++i) {
       Accumulator<double> delta;

@@ -9,6 +9,9 @@ namespace {
 
 double epsilon_of(const Call& call) { return call.attributes<plugrad_norm>().epsilon; }
 
+// The type of statistics.
+template <class T> using Wide = AccumulatorType<T>;
+
 // The mean of f(i) over i below n.
 template <class T, class F> double mean_over(int64_t n, F f) {
   Accumulator<T> sum;
@@ -40,10 +43,13 @@ template <class T, bool centred, class X> Statistics row_statistics(int64_t n, X
 
 template <class T, bool centred> void row_norm(const Call& call) {
   const Elements<T> y(call.out()), x(call.in(0)), weight(call.in(1)), bias(call.in(centred ? 2 : 1));
+  const Elements<Wide<T>> means(call.out(1)), rstds(call.out(centred ? 2 : 1));
   const int64_t n = call.out().shape[1];
   for (int64_t i = 0; i < call.out().shape[0]; ++i) {
     const auto [mean, variance, scale] =
         row_statistics<T, centred>(n, [&](int64_t j) -> double { return at(x, i, j); }, epsilon_of(call));
+    if (centred) at(means, i) = static_cast<Wide<T>>(mean);
+    at(rstds, i) = static_cast<Wide<T>>(scale);
     for (int64_t j = 0; j < n; ++j)
       at(y, i, j) = static_cast<T>((at(x, i, j) - mean) * scale * at(weight, j) + (centred ? at(bias, j) : T(0)));
   }
@@ -52,12 +58,12 @@ template <class T, bool centred> void row_norm(const Call& call) {
 template <class T, bool centred> void row_norm_backward(const Call& call) {
   const Elements<T> x_grad(call.out(0)), weight_grad(call.out(1)), bias_grad(call.out(centred ? 2 : 1));
   const Elements<T> grad(call.in(0)), x(call.in(1)), weight(call.in(2));
+  const Elements<Wide<T>> means(call.in(3)), rstds(call.in(centred ? 4 : 3));
   const int64_t n = call.out().shape[1];
   std::vector<Accumulator<T>> weight_sums(static_cast<size_t>(n)), bias_sums(static_cast<size_t>(n));
   for (int64_t i = 0; i < call.out().shape[0]; ++i) {
-    const auto [mean, variance, scale] =
-        row_statistics<T, centred>(n, [&](int64_t j) -> double { return at(x, i, j); }, epsilon_of(call));
-    const auto normal = [&, from = mean, factor = scale](int64_t j) { return (at(x, i, j) - from) * factor; };
+    const double mean = centred ? static_cast<double>(at(means, i)) : 0, scale = at(rstds, i);
+    const auto normal = [&](int64_t j) { return (at(x, i, j) - mean) * scale; };
     const auto inner = [&](int64_t j) -> double { return static_cast<double>(at(grad, i, j)) * at(weight, j); };
     const double constant = centred ? mean_over<T>(n, inner) : 0;
     const double along = mean_over<T>(n, [&](int64_t j) { return inner(j) * normal(j); });
@@ -81,14 +87,15 @@ template <class T> T& in_channel(const Elements<T>& x, const plugrad_view& view,
 
 template <class T> void batch_norm(const Call& call) {
   const plugrad_view& view = call.in(0);
-  const Elements<T> y(call.out(0)), means(call.out(1)), variances(call.out(2));
+  const Elements<T> y(call.out(0));
+  const Elements<Wide<T>> means(call.out(1)), variances(call.out(2));
   const Elements<T> x(view), weight(call.in(1)), bias(call.in(2));
   const int64_t n = view.shape[0] * view.shape[2];
   for (int64_t c = 0; c < view.shape[1]; ++c) {
     const auto [mean, variance, scale] =
         statistics<T>(n, [&](int64_t i) -> double { return in_channel(x, view, c, i); }, epsilon_of(call));
-    at(means, c) = static_cast<T>(mean);
-    at(variances, c) = static_cast<T>(variance);
+    at(means, c) = static_cast<Wide<T>>(mean);
+    at(variances, c) = static_cast<Wide<T>>(variance);
     for (int64_t i = 0; i < n; ++i)
       in_channel(y, view, c, i) = static_cast<T>((in_channel(x, view, c, i) - mean) * scale * at(weight, c) + at(bias, c));
   }
@@ -97,7 +104,8 @@ template <class T> void batch_norm(const Call& call) {
 template <class T> void batch_norm_backward(const Call& call) {
   const plugrad_view& view = call.in(1);
   const Elements<T> x_grad(call.out(0)), weight_grad(call.out(1)), bias_grad(call.out(2));
-  const Elements<T> grad(call.in(0)), x(view), weight(call.in(2)), means(call.in(3)), variances(call.in(4));
+  const Elements<T> grad(call.in(0)), x(view), weight(call.in(2));
+  const Elements<Wide<T>> means(call.in(3)), variances(call.in(4));
   const int64_t n = view.shape[0] * view.shape[2];
   for (int64_t c = 0; c < view.shape[1]; ++c) {
     const double scale = 1 / std::sqrt(at(variances, c) + epsilon_of(call));

@@ -40,10 +40,6 @@ class LineMaker {
     lines_.epsilon = static_cast<float>(value);
     return *this;
   }
-  LineMaker& at(int k, uint64_t address) {
-    lines_.base[k] = address;
-    return *this;
-  }
   const Lines& lines() const { return lines_; }
 
  private:
@@ -91,28 +87,31 @@ void cross_entropy_backward(const Call& call) {  // out; grad, x, target, lse
   submit_lines(call, maker.lines());
 }
 
-void norm(const Call& call) {  // out; x, weight, and for LAYER_NORM bias
+void norm(const Call& call) {  // out, for LAYER_NORM mean, rstd; x, weight, and for LAYER_NORM bias
   demand_size(call.out(), call.out().shape[1]);
   LineMaker maker(call.out(), 1);
   maker.whole(0, call.out()).whole(1, call.in(0)).shared(2, call.in(1)).epsilon(call.attributes<plugrad_norm>().epsilon);
-  if (call.op().inputs > 2) maker.shared(3, call.in(2));
+  const bool is_centred = call.op().inputs > 2;
+  if (is_centred) maker.shared(3, call.in(2)).per_line(4, call.out(1));
+  maker.per_line(5, call.out(is_centred ? 2 : 1));
   submit_lines(call, maker.lines());
 }
 
-// Two numbers for each row.
-uint64_t norm_workspace(const Call& call) { return static_cast<uint64_t>(call.in(1).shape[0]) * 2 * sizeof(float); }
-
-void norm_backward(const Call& call) {  // the gradients of x, weight, and for LAYER_NORM bias; grad, x, weight
+// The gradients of x, weight, and for LAYER_NORM bias; grad, x, weight, for LAYER_NORM mean, and rstd.
+void norm_backward(const Call& call) {
   constexpr int64_t kMostRows = 1 << 15;
   const plugrad_view &grad = call.in(0), &x = call.in(1);
   demand_size(x, x.shape[1]);
   if (x.shape[0] > kMostRows) throw BackendError(PLUGRAD_UNSUPPORTED, "the gradient of a norm takes at most 32,768 rows");
-  const auto numbers = reinterpret_cast<uint64_t>(call.workspace());
+  const bool is_centred = call.op().outputs > 2;
+  const plugrad_view& rstd = call.in(is_centred ? 4 : 3);
   LineMaker rows(x, 1), columns(x, 0);
-  rows.whole(0, call.out(0)).whole(1, grad).whole(2, x).shared(3, call.in(2)).at(4, numbers);
-  rows.epsilon(call.attributes<plugrad_norm>().epsilon);
-  columns.per_line(0, call.out(1)).whole(2, x).whole(3, grad).at(4, numbers);
-  if (call.op().outputs > 2) columns.per_line(1, call.out(2));
+  rows.whole(0, call.out(0)).whole(1, grad).whole(2, x).shared(3, call.in(2)).per_line(5, rstd);
+  columns.per_line(0, call.out(1)).whole(2, x).whole(3, grad).shared(5, rstd);
+  if (is_centred) {
+    rows.per_line(4, call.in(3));
+    columns.per_line(1, call.out(2)).shared(4, call.in(3));
+  }
   auto& stream = call.stream<VulkanStream>();
   stream.demand_sound();
   const Recipe& recipe = call.own<Recipe>();
@@ -137,7 +136,7 @@ void add_line_rows(RowList& list) {
   for (const uint32_t op : {PLUGRAD_OP_LAYER_NORM, PLUGRAD_OP_RMS_NORM})
     list.add(kernel<norm>(op, kF32, kInMemory), "norms");
   for (const uint32_t op : {PLUGRAD_OP_LAYER_NORM_BACKWARD, PLUGRAD_OP_RMS_NORM_BACKWARD})
-    list.add(with_workspace<norm_workspace>(kernel<norm_backward>(op, kF32, kInMemory)), "norms", 3);
+    list.add(kernel<norm_backward>(op, kF32, kInMemory), "norms", 3);
 }
 
 }  // namespace plugrad::vulkan

@@ -141,7 +141,7 @@ bool is_recorded(const AttentionOperands& o) {
   return recording() && (o.query.requires_grad() || o.key.requires_grad() || o.value.requires_grad());
 }
 
-// The gradient needs lse in f32: halves are too imprecise.
+// Devices without ATTENTION_BACKWARD of halves are many, and its composition would round between its ops.
 Tensor attention_in_f32(AttentionOperands o) {
   const DType dtype = o.query.dtype();
   for (Tensor* each : {&o.query, &o.key, &o.value}) *each = cast(*each, DType::f32);
@@ -161,8 +161,8 @@ Tensor fused_attention(const AttentionOperands& operands) {
   if (!align(o)) return {};
   const Shape shape = with(heads_of(o.query), o.query.size(-2), o.value.size(-1));
   Tensor out = empty_in_order_of(o.query, shape);
-  const Tensor lse =
-      empty(Op::ATTENTION, device_of(o.query), with(heads_of(o.query), o.query.size(-2), 1), dtype_of(o.query));
+  const Tensor lse = empty(Op::ATTENTION, device_of(o.query), with(heads_of(o.query), o.query.size(-2), 1),
+                           accumulator_dtype(dtype_of(o.query)));
   const plugrad_attention attributes = attributes_of(o);
   if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, attributes)) return {};
   if (is_recorded(o)) {

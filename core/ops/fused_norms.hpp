@@ -4,11 +4,15 @@
 
 namespace plugrad {
 
-// LAYER_NORM of the rows of x (n, d), recorded; weight and bias (d) share its device and dtype. Undefined if the device
-// lacks the op.
-Tensor fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
-// The same for RMS_NORM.
-Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+// y, recorded, and the rows' statistics (n), unrecorded.
+struct NormalisedRows {
+  Tensor y, mean, rstd;
+};
+// LAYER_NORM of the rows of x (n, d); weight and bias (d) share its device and dtype. y is undefined if the device lacks the
+// op.
+NormalisedRows fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+// The same for RMS_NORM, without a mean.
+NormalisedRows fused_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
 // y, recorded, and the channels' statistics (c), unrecorded.
 struct NormalisedChannels {

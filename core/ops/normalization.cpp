@@ -7,6 +7,7 @@
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
@@ -79,17 +80,65 @@ bool is_alike(const Tensor& x, const Tensor& parameter) {
 }
 }  // namespace
 
+namespace {
+// Checks the operands, and returns the axes of a row.
+Shape row_axes(const char* name, const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias) {
+  require_floating(name, x);
+  require_shape(name, "weight", weight, normalized_shape);
+  require_shape(name, "bias", bias, normalized_shape);
+  return axes_of_extents(name, x, normalized_shape);
+}
+
+// A result for rows (n, d) as the result for x.
+RowNorm of_shape(const NormalisedRows& rows, const Tensor& x, const Shape& normalized_shape) {
+  Shape outer;
+  for (int i = 0; i < x.rank() - normalized_shape.rank(); ++i) outer.push_back(x.size(i));
+  return {reshape(rows.y, x.shape()), rows.mean.defined() ? reshape(rows.mean, outer) : Tensor(), reshape(rows.rstd, outer)};
+}
+
+// The same, composed of other ops. centred: for layer_norm.
+RowNorm composed_rows(const Tensor& x, const Shape& axes, const Shape& normalized_shape, const Tensor& weight,
+                      const Tensor& bias, double eps, bool centred) {
+  const Tensor wide = at_least_f32(x), average = centred ? mean(wide, axes, true) : Tensor();
+  const Tensor from_mean = centred ? sub(wide, average) : wide;
+  const Tensor rstd = div(1, sqrt(add(mean(mul(from_mean, from_mean), axes, true), eps)));
+  const Tensor y = scaled(mul(from_mean, rstd), weight, bias, normalized_shape, x.dtype());
+  return {y, centred ? squeeze(average, axes) : Tensor(), squeeze(rstd, axes)};
+}
+}  // namespace
+
+RowNorm layer_norm_with_statistics(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
+                                   double eps) {
+  const Shape axes = row_axes("layer_norm_with_statistics", x, normalized_shape, weight, bias);
+  const NoGrad unrecorded;
+  if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
+    const int64_t n = normalized_shape.count();
+    const NormalisedRows rows =
+        fused_layer_norm(matrix(x, normalized_shape), parameter(weight, n, 1, x), parameter(bias, n, 0, x), eps);
+    if (rows.y.defined()) return of_shape(rows, x, normalized_shape);
+  }
+  return composed_rows(x, axes, normalized_shape, weight, bias, eps, true);
+}
+
+RowNorm rms_norm_with_statistics(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps) {
+  const Shape axes = row_axes("rms_norm_with_statistics", x, normalized_shape, weight, {});
+  const NoGrad unrecorded;
+  if (x.count() && is_alike(x, weight)) {
+    const Tensor factors = parameter(weight, normalized_shape.count(), 1, x);
+    const NormalisedRows rows = fused_rms_norm(matrix(x, normalized_shape), factors, eps);
+    if (rows.y.defined()) return of_shape(rows, x, normalized_shape);
+  }
+  return composed_rows(x, axes, normalized_shape, weight, {}, eps, false);
+}
+
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   if (autocasting()) [[unlikely]]
     return in_f32(layer_norm, x, normalized_shape, weight, bias, eps);
-  require_floating("layer_norm", x);
-  const Shape axes = axes_of_extents("layer_norm", x, normalized_shape);
-  require_shape("layer_norm", "weight", weight, normalized_shape);
-  require_shape("layer_norm", "bias", bias, normalized_shape);
+  const Shape axes = row_axes("layer_norm", x, normalized_shape, weight, bias);
   if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
     const int64_t n = normalized_shape.count();
     const Tensor rows = matrix(x, normalized_shape);
-    const Tensor y = fused_layer_norm(rows, parameter(weight, n, 1, x), parameter(bias, n, 0, x), eps);
+    const Tensor y = fused_layer_norm(rows, parameter(weight, n, 1, x), parameter(bias, n, 0, x), eps).y;
     if (y.defined()) return reshape(y, x.shape());
   }
   return scaled(normalised(at_least_f32(x), axes, eps), weight, bias, normalized_shape, x.dtype());
@@ -98,13 +147,11 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps) {
   if (autocasting()) [[unlikely]]
     return in_f32(rms_norm, x, normalized_shape, weight, eps);
-  require_floating("rms_norm", x);
-  const Shape axes = axes_of_extents("rms_norm", x, normalized_shape);
-  require_shape("rms_norm", "weight", weight, normalized_shape);
+  const Shape axes = row_axes("rms_norm", x, normalized_shape, weight, {});
   const double spacing = std::ldexp(1.0, 1 - dtype_info(static_cast<uint8_t>(x.dtype()))->digits);
   if (x.count() && is_alike(x, weight)) {
     const Tensor factors = parameter(weight, normalized_shape.count(), 1, x);
-    const Tensor y = fused_rms_norm(matrix(x, normalized_shape), factors, eps.value_or(spacing));
+    const Tensor y = fused_rms_norm(matrix(x, normalized_shape), factors, eps.value_or(spacing)).y;
     if (y.defined()) return reshape(y, x.shape());
   }
   const Tensor wide = at_least_f32(x), squares = mean(mul(wide, wide), axes, true);
@@ -160,6 +207,15 @@ double elements_of_channel(const Tensor& x) {
   return count;
 }
 }  // namespace
+
+ChannelNorm batch_norm_with_statistics(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  require_channels("batch_norm_with_statistics", x, weight, bias);
+  (void)elements_of_channel(x);
+  const NoGrad unrecorded;
+  const Tensor channels = reshape(at_least_f32(x), {x.size(0), x.size(1), x.count() / x.size(0) / x.size(1)});
+  const NormalisedChannels all = normalised_channels(channels, wide_parameter(weight), wide_parameter(bias), eps);
+  return {cast(reshape(all.y, x.shape()), x.dtype()), all.mean, all.variance};
+}
 
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, double momentum, double eps) {

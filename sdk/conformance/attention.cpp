@@ -155,7 +155,7 @@ std::vector<Problem> attention_problems(const Question& question, Random& random
     Problem problem;
     problem.large = count_of(n.batch) * n.l * n.s * (n.e + n.v) > 20000;
     problem.outputs.emplace_back(dtype, with(n.batch, n.l, n.v));
-    problem.outputs.emplace_back(dtype, with(n.batch, n.l, 1));
+    problem.outputs.emplace_back(question.dtypes[1], with(n.batch, n.l, 1));
     problem.inputs.push_back(random_array(dtype, with(n.batch, n.l, n.e), {-2, 2}, random));
     problem.inputs.push_back(random_array(dtype, with(n.keys, n.s, n.e), {-2, 2}, random));
     problem.inputs.push_back(random_array(dtype, with(n.keys, n.s, n.v), {-2, 2}, random));
@@ -195,7 +195,7 @@ std::vector<Problem> attention_backward_problems(const Question& question, Rando
   const uint8_t dtype = question.out();
   for (Problem& problem : list) {
     const Attention a(problem, 0);
-    Array lse(dtype, problem.outputs[1].shape());
+    Array lse(question.dtypes.back(), problem.outputs[1].shape());
     for (int64_t i = 0; i < lse.count(); ++i) lse.set(i, softmax(a.row(i / a.l, i % a.l).scores).lse);
     const Shape shape = problem.outputs[0].shape();
     problem.outputs.clear();

@@ -41,6 +41,8 @@ class Maker {
     made_.parts.inputs = static_cast<uint16_t>(made_.inputs.size());
     for (size_t k = 0; k < made_.head_inputs(); ++k) head.arguments.push_back(static_cast<uint16_t>(k));
     push(std::move(head), dtype_, 0);
+    for (int k = 1; k < op.outputs; ++k)
+      made_.parts.values[made_.parts.inputs + static_cast<size_t>(k)].dtype = op.operand_dtype(k, dtype_);
     const int64_t lines = 1 + random_.below(5);
     for (int64_t tries = 0; tries < 40 * lines && made_.parts.lines.size() <= static_cast<size_t>(lines); ++tries)
       add_line();
@@ -111,10 +113,10 @@ class Maker {
       }
       default:  // LAYER_NORM, RMS_NORM
         set_space({m, n});
-        made_.head_results = {made_.space};
+        made_.head_results = {made_.space, {m}};
         add_head_input(made_.space, false);
         add_head_input({n}, false);
-        if (head.opcode == PLUGRAD_OP_LAYER_NORM) add_head_input({n}, false);
+        if (head.opcode == PLUGRAD_OP_LAYER_NORM) made_.head_results.push_back({m}), add_head_input({n}, false);
         return set_attributes(head, plugrad_norm{sizeof(plugrad_norm), 0, 1e-5});
     }
   }

@@ -141,7 +141,8 @@ class Singly {
  private:
   void add_results_of_head(const FusionProblem& problem, const FusionParts::Line& line, std::vector<Array>& values) {
     std::vector<Array> outputs;
-    for (const Shape& shape : problem.head_results) outputs.emplace_back(values[0].dtype(), shape);
+    for (size_t k = 0; k < problem.head_results.size(); ++k)
+      outputs.emplace_back(problem.parts.values[problem.parts.inputs + k].dtype, problem.head_results[k]);
     std::vector<Array> inputs(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(problem.head_inputs()));
     turned_ = problem.is_turned;
     run(line, outputs, inputs, std::vector<bool>(inputs.size()));

@@ -113,7 +113,9 @@ std::vector<Problem> forward_problems(const Question& question, Random& random, 
       problem.large = count_of(shape) > 10000;
       if (problem.large && kind == 2) continue;
       const Shape parameters{shape[1]};
-      for (int k = 0; k < question.op->outputs; ++k) problem.outputs.emplace_back(question.out(), k ? parameters : shape);
+      problem.outputs.emplace_back(question.out(), shape);
+      const Shape statistics{question.op->opcode == PLUGRAD_OP_BATCH_NORM ? shape[1] : shape[0]};
+      for (size_t k = 1; k < question.op->outputs; ++k) problem.outputs.emplace_back(question.dtypes[k], statistics);
       problem.inputs.push_back(elements(question.out(), shape, kind, random));
       for (int k = 1; k < question.op->inputs; ++k)
         problem.inputs.push_back(random_array(question.out(), parameters, {-2, 2}, random));
@@ -134,17 +136,30 @@ std::vector<Problem> backward_problems(const Question& question, Random& random,
       problem.inputs.push_back(random_array(question.out(), shape, {-2, 2}, random));
       problem.inputs.push_back(elements(question.out(), shape, kind, random));
       problem.inputs.push_back(random_array(question.out(), parameters, {-2, 2}, random));
-      problem.set_attributes(plugrad_norm{sizeof(plugrad_norm), 0, random.one_in(2) ? 1e-5 : 0.5});
       list.push_back(std::move(problem));
     }
   return list;
 }
 
+// The scale of a line, which an error of the mean moves as well.
+Expected scale_of(const Normalised& by, uint8_t dtype) {
+  const Real bound = by.scale * (by.relative + by.shift() * by.shift());
+  return {by.scale, bound + 4 * limits_of(dtype).smallest_denormal, true, false};
+}
+Expected mean_of(const Normalised& by, uint8_t dtype) {
+  return {by.mean, by.mean_error + 4 * limits_of(dtype).smallest_denormal, true, !std::isfinite(by.mean)};
+}
+
 void row_norm(const Question& question, const Problem& problem, Expectations& expected, bool centred) {
   const Array &x = problem.inputs[0], &weight = problem.inputs[1];
   const int64_t n = x.shape()[1];
-  for (const Line& line : rows_of(x.shape())) {
+  const std::vector<Line> lines = rows_of(x.shape());
+  const size_t scales = centred ? 2 : 1;
+  for (size_t row = 0; row < lines.size(); ++row) {
+    const Line& line = lines[row];
     const Normalised by = normalised(x, line, centred, epsilon_of(problem));
+    if (centred) expected[1].elements[row] = mean_of(by, question.dtypes[1]);
+    expected[scales].elements[row] = scale_of(by, question.dtypes[scales]);
     for (const int64_t i : line)
       expected[0].elements[i] =
           scaled(by, x.get(i), weight.get(i % n), centred ? problem.inputs[2].get(i % n) : 0, question.out());
@@ -156,8 +171,14 @@ void row_norm_backward(const Question& question, const Problem& problem, Expecta
   const size_t n = static_cast<size_t>(x.shape()[1]);
   std::vector<Line> columns(n);
   std::vector<std::vector<Real>> values(n), errors(n);
-  for (const Line& line : rows_of(x.shape())) {
-    const Normalised by = normalised(x, line, centred, epsilon_of(problem));
+  const std::vector<Line> lines = rows_of(x.shape());
+  for (size_t row = 0; row < lines.size(); ++row) {
+    const Line& line = lines[row];
+    const auto at = static_cast<int64_t>(row);
+    Normalised by;
+    by.mean = centred ? problem.inputs[3].get(at) : 0;
+    by.scale = problem.inputs[centred ? 4 : 3].get(at);
+    by.relative = tolerance(summed_in(question.out()), static_cast<int64_t>(line.size()));
     const auto inner = [&](size_t k) { return grad.get(line[k]) * weight.get(static_cast<int64_t>(k)); };
     const LineGradient gradient(x, line, by, centred, inner);
     for (size_t k = 0; k < n; ++k) {
@@ -180,8 +201,22 @@ void row_norm_backward(const Question& question, const Problem& problem, Expecta
 std::vector<Problem> row_norm_problems(const Question& question, Random& random) {
   return forward_problems(question, random, kMatrices);
 }
+// The statistics may be any numbers: here the statistics of x, rounded.
 std::vector<Problem> row_norm_backward_problems(const Question& question, Random& random) {
-  return backward_problems(question, random, kMatrices);
+  std::vector<Problem> list = backward_problems(question, random, kMatrices);
+  const bool centred = question.op->opcode == PLUGRAD_OP_LAYER_NORM_BACKWARD;
+  for (Problem& problem : list) {
+    const std::vector<Line> lines = rows_of(problem.inputs[1].shape());
+    Array mean(question.dtypes.back(), {static_cast<int64_t>(lines.size())}), rstd = mean;
+    for (size_t row = 0; row < lines.size(); ++row) {
+      const Normalised by = normalised(problem.inputs[1], lines[row], centred, 1e-5);
+      mean.set(static_cast<int64_t>(row), by.mean);
+      rstd.set(static_cast<int64_t>(row), by.scale);
+    }
+    if (centred) problem.inputs.push_back(std::move(mean));
+    problem.inputs.push_back(std::move(rstd));
+  }
+  return list;
 }
 std::vector<Problem> batch_norm_problems(const Question& question, Random& random) {
   return forward_problems(question, random, kBatches);
@@ -193,7 +228,7 @@ std::vector<Problem> batch_norm_backward_problems(const Question& question, Rand
   for (Problem& problem : list) {
     const std::vector<Line> lines = channels_of(problem.inputs[1].shape());
     const Shape channels{static_cast<int64_t>(lines.size())};
-    Array mean(question.out(), channels), variance(question.out(), channels);
+    Array mean(question.dtypes.back(), channels), variance = mean;
     for (size_t c = 0; c < lines.size(); ++c) {
       const Normalised by = normalised(problem.inputs[1], lines[c], true, 0);
       mean.set(static_cast<int64_t>(c), by.mean);
@@ -201,6 +236,7 @@ std::vector<Problem> batch_norm_backward_problems(const Question& question, Rand
     }
     problem.inputs.push_back(std::move(mean));
     problem.inputs.push_back(std::move(variance));
+    problem.set_attributes(plugrad_norm{sizeof(plugrad_norm), 0, random.one_in(2) ? 1e-5 : 0.5});
   }
   return list;
 }
@@ -226,10 +262,11 @@ void batch_norm_reference(const Question& question, const Problem& problem, Expe
     const Normalised by = normalised(x, lines[at], true, epsilon_of(problem));
     for (const int64_t i : lines[at])
       expected[0].elements[i] = scaled(by, x.get(i), weight.get(c), bias.get(c), question.out());
-    const Real least = 4 * limits_of(question.out()).smallest_denormal;
-    expected[1].elements[at] = {by.mean, by.mean_error + least, true, !std::isfinite(by.mean)};
+    const uint8_t dtype = question.dtypes[1];
+    const Real least = 4 * limits_of(dtype).smallest_denormal;
+    expected[1].elements[at] = mean_of(by, dtype);
     // Rounded means of parts of the channel move its variance.
-    const Real moved = 4 * limits_of(question.out()).epsilon * std::fabs(by.mean) * std::sqrt(by.variance);
+    const Real moved = 4 * limits_of(dtype).epsilon * std::fabs(by.mean) * std::sqrt(by.variance);
     const Real bound = by.relative * by.variance + by.mean_error * by.mean_error + moved + least;
     expected[2].elements[at] = {by.variance, bound, true, false};
   }
@@ -245,7 +282,7 @@ void batch_norm_backward_reference(const Question& question, const Problem& prob
     by.mean = problem.inputs[3].get(c);
     by.variance = problem.inputs[4].get(c);
     by.scale = 1 / std::sqrt(by.variance + epsilon_of(problem));
-    by.relative = tolerance(question.out(), static_cast<int64_t>(line.size()));
+    by.relative = tolerance(summed_in(question.out()), static_cast<int64_t>(line.size()));
     const auto inner = [&](size_t k) { return grad.get(line[k]) * weight.get(c); };
     const LineGradient gradient(x, line, by, true, inner);
     std::vector<Real> values, errors, ones(line.size(), 1), zeros(line.size(), 0);

@@ -244,6 +244,7 @@ void product_of_halves(const Call& call) {
 void norm_of_halves(const Call& call) {
   const BFloat16 *x = data<BFloat16>(call.in(0)), *weight = data<BFloat16>(call.in(1)), *bias = data<BFloat16>(call.in(2));
   BFloat16* const out = data<BFloat16>(call.out());
+  float *const means = data<float>(call.out(1)), *const rstds = data<float>(call.out(2));
   const int64_t d = call.in(0).shape[1];
   for (int64_t row = 0; row < call.in(0).shape[0]; ++row, x += d) {
     double mean = 0, variance = 0;
@@ -252,6 +253,8 @@ void norm_of_halves(const Call& call) {
     for (int64_t j = 0; j < d; ++j) variance += (x[j] - mean) * (x[j] - mean) / static_cast<double>(d);
     double scale = 1 / std::sqrt(variance + call.attributes<plugrad_norm>().epsilon);
     if (kBug == Bug::rounds_the_scale) scale = static_cast<double>(BFloat16(scale));
+    means[row] = static_cast<float>(mean);
+    rstds[row] = static_cast<float>(scale);
     for (int64_t j = 0; j < d; ++j)
       out[row * d + j] = BFloat16((x[j] - mean) * scale * static_cast<double>(weight[j]) + static_cast<double>(bias[j]));
   }

@@ -94,8 +94,8 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"zero_halves", "MATMUL", "MATMUL bf16,bf16,bf16 [dense]"},
         Planted{"doubled_halves", "MATMUL", "MATMUL bf16,bf16,bf16 [dense]"},
         Planted{"rounds_each_half", "MATMUL", "MATMUL bf16,bf16,bf16 [dense]"},
-        Planted{"rounds_the_mean", "LAYER_NORM", "LAYER_NORM bf16,bf16,bf16,bf16 [dense]"},
-        Planted{"rounds_the_scale", "LAYER_NORM", "LAYER_NORM bf16,bf16,bf16,bf16 [dense]"},
+        Planted{"rounds_the_mean", "LAYER_NORM", "LAYER_NORM bf16,f32,f32,bf16,bf16,bf16 [dense]"},
+        Planted{"rounds_the_scale", "LAYER_NORM", "LAYER_NORM bf16,f32,f32,bf16,bf16,bf16 [dense]"},
         Planted{"bad_name", "contract.name", "the name 'Faulty One' does not match"}),
     [](const auto& row) { return std::string(row.param.bug); });
 

@@ -121,27 +121,41 @@ TEST(Backward, OfNorms) {
     const auto layer = [](const std::vector<Tensor>& in) { return layer_norm(in[0], {2, 8}, in[1], in[2], 0.01); };
     const auto rms = [](const std::vector<Tensor>& in) { return rms_norm(in[0], {2, 8}, in[1], 0.01); };
     const double tolerance = dtype == DType::f16 || dtype == DType::bf16 ? 0.02 : 1e-5;
-    EXPECT_TRUE(alike(listed(layer_norm_backward(grad, x, {2, 8}, weight, 0.01)),
+    const RowNorm rows = layer_norm_with_statistics(x, {2, 8}, weight, bias, 0.01);
+    EXPECT_TRUE(alike({elements(rows.y)}, {elements(layer({x, weight, bias}))}, tolerance));
+    EXPECT_EQ(rows.mean.shape(), Shape({3}));
+    EXPECT_EQ(rows.rstd.dtype(), dtype == DType::f64 ? DType::f64 : DType::f32);
+    EXPECT_TRUE(close(rows.mean, {3}, elements(mean(cast(x, DType::f64), {1, 2})), 1e-6));
+    EXPECT_TRUE(alike(listed(layer_norm_backward(grad, x, {2, 8}, weight, rows.mean, rows.rstd)),
                       norm_gradients(layer, {x, weight, bias}, grad), tolerance));
-    EXPECT_TRUE(
-        alike(listed(rms_norm_backward(grad, x, {2, 8}, weight, 0.01)), norm_gradients(rms, {x, weight}, grad), tolerance));
+    const RowNorm roots = rms_norm_with_statistics(x, {2, 8}, weight, 0.01);
+    EXPECT_FALSE(roots.mean.defined());
+    EXPECT_TRUE(alike({elements(roots.y)}, {elements(rms({x, weight}))}, tolerance));
+    EXPECT_TRUE(alike(listed(rms_norm_backward(grad, x, {2, 8}, weight, roots.rstd)), norm_gradients(rms, {x, weight}, grad),
+                      tolerance));
   }
-  EXPECT_EQ(layer_norm_backward(zeros({0, 4}), zeros({0, 4}), {4}).weight.shape(), Shape({4}));
+  EXPECT_EQ(layer_norm_backward(zeros({0, 4}), zeros({0, 4}), {4}, {}, zeros({0}), zeros({0})).weight.shape(), Shape({4}));
+  EXPECT_EQ(layer_norm_with_statistics(zeros({0, 4}), {4}).rstd.shape(), Shape({0}));
   EXPECT_TRUE(throws(Code::invalid, {"[layer_norm_backward]", "last extents"},
-                     [] { layer_norm_backward(ones({2, 4}), ones({2, 4}), {3}); }));
+                     [] { layer_norm_backward(ones({2, 4}), ones({2, 4}), {3}, {}, ones({2}), ones({2})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[rms_norm_backward]", "weight (3,)"},
-                     [] { rms_norm_backward(ones({2, 4}), ones({2, 4}), {4}, ones({3}), 0.1); }));
+                     [] { rms_norm_backward(ones({2, 4}), ones({2, 4}), {4}, ones({3}), ones({2})); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[rms_norm_backward]", "each of the 2 rows"},
+                     [] { rms_norm_backward(ones({2, 4}), ones({2, 4}), {4}, {}, ones({4})); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[layer_norm_with_statistics]"}, [] { layer_norm_with_statistics(ones({2}), {3}); }));
 }
 
 TEST(Backward, OfBatchNorm) {
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : kDTypes) {
     const Tensor x = values({4, 3, 5}, dtype), grad = values({4, 3, 5}, dtype, 0.2);
     const Tensor weight = values({3}, dtype, 0.1), bias = values({3}, dtype, 0.3);
     const auto f = [](const std::vector<Tensor>& in) { return batch_norm(in[0], {}, {}, in[1], in[2], true, 0.1, 0.01); };
-    const Tensor average = mean(x, {0, 2}), centred = sub(x, reshape(average, {3, 1}));
-    const Tensor variance = mean(mul(centred, centred), {0, 2});
-    EXPECT_TRUE(alike(listed(batch_norm_backward(grad, x, weight, average, variance, 0.01)),
-                      norm_gradients(f, {x, weight, bias}, grad), 1e-5));
+    const double tolerance = dtype == DType::f16 || dtype == DType::bf16 ? 0.02 : 1e-5;
+    const ChannelNorm channels = batch_norm_with_statistics(x, weight, bias, 0.01);
+    EXPECT_TRUE(alike({elements(channels.y)}, {elements(f({x, weight, bias}))}, tolerance));
+    EXPECT_TRUE(close(channels.mean, {3}, elements(mean(cast(x, DType::f64), {0, 2})), 1e-6));
+    EXPECT_TRUE(alike(listed(batch_norm_backward(grad, x, weight, channels.mean, channels.variance, 0.01)),
+                      norm_gradients(f, {x, weight, bias}, grad), tolerance));
   }
   EXPECT_EQ(batch_norm_backward(zeros({0, 4}), zeros({0, 4}), {}, zeros({4}), ones({4})).bias.shape(), Shape({4}));
   EXPECT_TRUE(throws(Code::invalid, {"[batch_norm_backward]", "expected (2,)"},

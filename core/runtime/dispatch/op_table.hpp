@@ -26,12 +26,12 @@ constexpr bool is_in_out(uint32_t opcode, int operand) {
   return op && op->is_in_out(operand);
 }
 
-// The operand with the dtype in the cache key of the op's kernels: the last operand except indices, conditions and the
-// source of CAST.
+// The operand with the dtype in the cache key of the op's kernels: the last operand except indices, conditions,
+// statistics and the source of CAST.
 inline constexpr auto kKeyOperands = [] {
   std::array<uint8_t, 256> operands{};
   for (const OpInfo& op : kOps) {
-    const size_t place = std::string_view(op.operands).find_last_not_of("IBD");
+    const size_t place = std::string_view(op.operands).find_last_not_of("IBDW");
     if (op.opcode < operands.size() && place != std::string_view::npos) operands[op.opcode] = static_cast<uint8_t>(place);
   }
   return operands;

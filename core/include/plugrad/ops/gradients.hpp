@@ -38,19 +38,40 @@ PLUGRAD_API Tensor convolution_weight_backward(const Tensor& grad, const Tensor&
 // max_pool1d_with_indices to max_pool3d_with_indices. indices (i64) has grad's shape.
 PLUGRAD_API Tensor max_pool_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape);
 
+// --- Normalisations. The statistics are in f32, or in f64 for x of f64.
+
+struct RowNorm {
+  Tensor y;
+  Tensor mean;  // of each row, in the shape of x without the axes of normalized_shape; undefined for rms_norm
+  Tensor rstd;  // 1 / sqrt(variance + eps) of each row, or 1 / sqrt(mean of x^2 + eps) for rms_norm
+};
+// Returns layer_norm(x, normalized_shape, weight, bias, eps) and the statistics for its gradients, unrecorded.
+PLUGRAD_API RowNorm layer_norm_with_statistics(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                                               const Tensor& bias = {}, double eps = 1e-5);
+// Returns rms_norm(x, normalized_shape, weight, eps) and the statistics for its gradients, unrecorded.
+PLUGRAD_API RowNorm rms_norm_with_statistics(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                                             double eps);
+struct ChannelNorm {
+  Tensor y;
+  Tensor mean, variance;  // (c): variance = sum((x - mean)^2) / count
+};
+// Returns batch_norm(x, .., weight, bias, training = true, .., eps) for x (n, c, ..) and the statistics of x, unrecorded.
+PLUGRAD_API ChannelNorm batch_norm_with_statistics(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                                                   double eps = 1e-5);
+
 // The gradients of x and of the parameters.
 struct NormGradients {
   Tensor x, weight, bias;  // bias is undefined for a function without a bias
 };
 // Returns the gradients of layer_norm(x, normalized_shape, weight, bias, eps). weight has the shape normalized_shape;
-// undefined: ones.
+// undefined: ones. mean and rstd: see layer_norm_with_statistics.
 PLUGRAD_API NormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Shape& normalized_shape,
-                                              const Tensor& weight = {}, double eps = 1e-5);
-// Returns the gradients of rms_norm(x, normalized_shape, weight, eps).
+                                              const Tensor& weight, const Tensor& mean, const Tensor& rstd);
+// Returns the gradients of rms_norm(x, normalized_shape, weight, eps), as layer_norm_backward does.
 PLUGRAD_API NormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Shape& normalized_shape,
-                                            const Tensor& weight, double eps);
-// Returns the gradients of batch_norm(x, .., weight, bias, training = true, .., eps) for x (n, c, ..). mean and variance (c)
-// are the statistics of x, with a variance of sum((x - mean)^2) / count; weight (c); undefined: ones.
+                                            const Tensor& weight, const Tensor& rstd);
+// Returns the gradients of batch_norm(x, .., weight, bias, training = true, .., eps) for x (n, c, ..). mean and variance
+// (c): see batch_norm_with_statistics; weight (c); undefined: ones.
 PLUGRAD_API NormGradients batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                               const Tensor& variance, double eps = 1e-5);
 

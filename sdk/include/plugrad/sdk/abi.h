@@ -160,7 +160,7 @@ typedef struct plugrad_pool {  // MAX_POOL
   uint32_t reserved;                                    // 0
   int64_t size[3], stride[3], padding[3], dilation[3];  // one number for each spatial axis; entries beyond are unspecified
 } plugrad_pool;
-typedef struct plugrad_norm {  // LAYER_NORM, RMS_NORM, BATCH_NORM and their backward
+typedef struct plugrad_norm {  // LAYER_NORM, RMS_NORM, BATCH_NORM, BATCH_NORM_BACKWARD
   uint32_t struct_size;
   uint32_t reserved;  // 0
   double epsilon;     // added to the variance, or to the mean of squares

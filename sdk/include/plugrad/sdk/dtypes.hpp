@@ -74,6 +74,12 @@ constexpr bool is_boolean(uint8_t dtype) { return detail::is_among(dtype, detail
 // Returns the bytes of an element; 0 for an unknown dtype.
 constexpr uint64_t element_size(uint8_t dtype) { return dtype < kDTypeIds ? detail::kSizes[dtype] : 0; }
 
+// Returns the least precise dtype in which sums may be computed; 0 for an unknown dtype.
+constexpr uint8_t accumulator_dtype(uint8_t dtype) {
+  const DTypeInfo* const info = dtype_info(dtype);
+  return info ? info->accumulator : uint8_t{0};
+}
+
 // Returns the label, such as "f32"; "unknown dtype" for an unknown dtype.
 constexpr const char* dtype_label_of(uint8_t dtype) {
   const DTypeInfo* info = dtype_info(dtype);

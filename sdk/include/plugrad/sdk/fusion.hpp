@@ -95,7 +95,7 @@ inline std::string flaw_of_dtypes(const Fusion& p, const plugrad_fusion_instruct
   const plugrad_signature s = p.signature_of(i, first);
   if (i.results != op.outputs || s.inputs != op.inputs) return "has another number of operands";
   const std::string_view letters = op.operands;
-  const size_t key = letters.find_last_not_of("IBD");
+  const size_t key = letters.find_last_not_of("IBDW");
   const uint8_t dtype = s.dtypes[letters[key] == 'A' ? op.outputs : key];
   if (!op.is_for(dtype)) return "is not for its dtype";
   for (int k = 0; k < op.operand_count(); ++k) {

@@ -42,6 +42,7 @@ struct OpInfo {
       case 'B': return PLUGRAD_BOOL;
       case 'I': return PLUGRAD_I64;
       case 'A': return is_floating(dtype) ? dtype : static_cast<uint8_t>(PLUGRAD_I64);
+      case 'W': return accumulator_dtype(dtype);
       case 'D': return 0;
       default: return dtype;
     }
