@@ -1,6 +1,8 @@
 // Gradients as functions: they give what backward() gives.
 #include <tests/core/expect.hpp>
 
+#include <limits>
+
 namespace plugrad::test {
 namespace {
 
@@ -160,6 +162,69 @@ TEST(Backward, OfBatchNorm) {
   EXPECT_EQ(batch_norm_backward(zeros({0, 4}), zeros({0, 4}), {}, zeros({4}), ones({4})).bias.shape(), Shape({4}));
   EXPECT_TRUE(throws(Code::invalid, {"[batch_norm_backward]", "expected (2,)"},
                      [] { batch_norm_backward(ones({2, 2}), ones({2, 2}), {}, ones({3}), ones({2})); }));
+}
+
+TEST(Backward, OfNllLoss) {
+  for (const DType dtype : kDTypes) {
+    const double tolerance = dtype == DType::f16 || dtype == DType::bf16 ? 0.02 : 1e-6;
+    const Tensor x = log_softmax(values({4, 3}, dtype), 1), target = i64({2, -100, 0, 1}),
+                 weight = of(dtype, {1, 2, 0.5}, {3});
+    const std::vector<double> p = elements(x);
+    const double sums = -(0.5 * p[2] + p[6] + 2 * p[10]);
+    const NllLoss averaged = nll_loss_with_total(x, target, weight);
+    EXPECT_TRUE(close(averaged.loss, {}, {sums / 3.5}, tolerance));
+    EXPECT_TRUE(close(averaged.total_weight, {}, {3.5}));
+    EXPECT_TRUE(close(nll_loss_with_total(x, target, weight, -100, Reduction::sum).loss, {}, {sums}, tolerance));
+    EXPECT_TRUE(close(nll_loss_with_total(x, target, {}, -100, Reduction::none).loss, {4}, {-p[2], 0, -p[6], -p[10]}));
+    const Tensor of_mean =
+        nll_loss_backward(of(dtype, {7}, {}), x, target, weight, -100, Reduction::mean, averaged.total_weight);
+    EXPECT_TRUE(close(of_mean, {4, 3}, {0, 0, -1, 0, 0, 0, -2, 0, 0, 0, -4, 0}, tolerance));
+    const Tensor of_rows =
+        nll_loss_backward(of(dtype, {1, 2, 3, 4}, {4}), x, target, {}, -100, Reduction::none, averaged.total_weight);
+    EXPECT_TRUE(close(of_rows, {4, 3}, {0, 0, -1, 0, 0, 0, -3, 0, 0, 0, -4, 0}));
+  }
+  const Tensor x = zeros({1, 2});
+  EXPECT_TRUE(throws(Code::index_error, {}, [&] { return nll_loss_with_total(x, i64({2})).loss.item<float>(); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[nll_loss_with_total]", "(n, c)"}, [&] { nll_loss_with_total(x, i64({0, 1})); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"batchmean"}, [&] { nll_loss_with_total(x, i64({0}), {}, -100, Reduction::batchmean); }));
+  EXPECT_TRUE(throws(Code::invalid, {"weight is (3,)"}, [&] { nll_loss_with_total(x, i64({0}), ones({3})); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[nll_loss_backward]", "total_weight (2,)"},
+                     [&] { nll_loss_backward(ones({}), x, i64({0}), {}, -100, Reduction::mean, ones({2})); }));
+}
+
+TEST(Backward, OfAttention) {
+  const double never = -std::numeric_limits<double>::infinity();
+  for (const DType dtype : kDTypes) {
+    const double tolerance = dtype == DType::f16 || dtype == DType::bf16 ? 0.03 : 1e-5;
+    const Tensor query = values({2, 5, 8}, dtype), key = values({2, 7, 8}, dtype, 0.1),
+                 value = values({2, 7, 3}, dtype, 0.3);
+    const Tensor grad = values({2, 5, 3}, dtype, 0.2);
+    const Tensor hidden = reshape(of(DType::boolean, {0, 1, 0, 0, 1, 0, 0}, {7}), {1, 7});
+    const Tensor mask = where(hidden, never, zeros({5, 7}, dtype));
+    for (const bool is_causal : {false, true}) {
+      const Tensor added = is_causal ? Tensor() : mask;
+      const auto f = [&](const std::vector<Tensor>& in) {
+        return scaled_dot_product_attention(in[0], in[1], in[2], added, 0, is_causal, 0.4);
+      };
+      const Attention all = attention_with_lse(query, key, value, added, is_causal, 0.4);
+      EXPECT_TRUE(alike({elements(all.out)}, {elements(f({query, key, value}))}, tolerance)) << dtype;
+      EXPECT_EQ(all.lse.shape(), Shape({2, 5}));
+      EXPECT_EQ(all.lse.dtype(), dtype == DType::f64 ? DType::f64 : DType::f32);
+      const AttentionGradients g = attention_backward(grad, query, key, value, added, all.out, all.lse, is_causal, 0.4);
+      EXPECT_TRUE(alike({elements(g.query), elements(g.key), elements(g.value)},
+                        norm_gradients(f, {query, key, value}, grad), tolerance))
+          << dtype << is_causal;
+    }
+  }
+  const Tensor x = ones({1, 2}), none = zeros({0, 2});
+  EXPECT_EQ(elements(attention_with_lse(x, none, none).lse), (std::vector<double>{never}));
+  EXPECT_EQ(elements(attention_with_lse(x, none, none).out), (std::vector<double>{0, 0}));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[attention_with_lse]", "(.., s, v)"}, [&] { attention_with_lse(x, ones({3, 4}), x); }));
+  EXPECT_TRUE(throws(Code::invalid, {"is_causal excludes mask"}, [&] { attention_with_lse(x, x, x, ones({1, 1}), true); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[attention_backward]", "lse (2,)"},
+                     [&] { attention_backward(x, x, x, x, {}, x, ones({2})); }));
 }
 
 TEST(Backward, RefusesOperandsThatDoNotFit) {

@@ -3,9 +3,10 @@
 // dtypes; the operands share a device, a dtype and, unless stated otherwise, a shape. Throws Error (invalid) otherwise.
 #pragma once
 #include <plugrad/ops/activations.hpp>
+#include <plugrad/ops/reduce.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
-#include <utility>
+#include <optional>
 
 namespace plugrad {
 
@@ -74,5 +75,42 @@ PLUGRAD_API NormGradients rms_norm_backward(const Tensor& grad, const Tensor& x,
 // (c): see batch_norm_with_statistics; weight (c); undefined: ones.
 PLUGRAD_API NormGradients batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                               const Tensor& variance, double eps = 1e-5);
+
+// --- The negative log likelihood.
+
+struct NllLoss {
+  Tensor loss;          // one element, or (n) without a reduction
+  Tensor total_weight;  // one element: the sum of the weights of the rows
+};
+// Returns the loss -weight[target] x[target] of each row of log-probabilities x (n, c) for classes target (n, i64): their
+// sum, or their sum by the total weight, unrecorded. weight (c); undefined: ones. A row whose target is ignore_index counts
+// for nothing. Throws Error (index_error) for other targets outside 0..c - 1.
+PLUGRAD_API NllLoss nll_loss_with_total(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                                        int64_t ignore_index = -100, Reduction reduction = Reduction::mean);
+// Returns the gradient of nll_loss_with_total's x (n, c). grad has loss's shape; total_weight is its result.
+PLUGRAD_API Tensor nll_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& target, const Tensor& weight,
+                                     int64_t ignore_index, Reduction reduction, const Tensor& total_weight);
+
+// --- Attention.
+
+struct Attention {
+  Tensor out;  // (.., l, v)
+  Tensor lse;  // (.., l), f32, or f64 for f64: the logarithm of the sum of e^score over the keys of each query
+};
+// Returns softmax(query key^T scale + mask) value and the statistic for its gradients, unrecorded: query (.., l, e), key
+// (.., s, e) and value (.., s, v) with equal leading axes. mask broadcasts to (.., l, s); -inf hides a key. is_causal lets
+// query i see the keys 0..i, and excludes mask. scale is 1 / sqrt(e) by default. A query without any key gives 0, and lse
+// is -inf.
+PLUGRAD_API Attention attention_with_lse(const Tensor& query, const Tensor& key, const Tensor& value,
+                                         const Tensor& mask = {}, bool is_causal = false,
+                                         std::optional<double> scale = std::nullopt);
+struct AttentionGradients {
+  Tensor query, key, value;
+};
+// Returns the gradients of attention_with_lse(query, key, value, mask, is_causal, scale).out. out and lse: its results.
+PLUGRAD_API AttentionGradients attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
+                                                  const Tensor& value, const Tensor& mask, const Tensor& out,
+                                                  const Tensor& lse, bool is_causal = false,
+                                                  std::optional<double> scale = std::nullopt);
 
 }  // namespace plugrad
