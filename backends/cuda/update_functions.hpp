@@ -19,7 +19,7 @@ template <class T> struct DescentStep {
 
 template <class T> struct SgdStep {
   static constexpr int kOutputs = 2;
-  static constexpr bool kInOut = true;
+  static constexpr bool kInOut = true, kHeavy = true;  // a second pack would spill a register on sm_90
   using A = ComputeType<T>;
   A momentum, decay;
   bool nesterov;
