@@ -43,7 +43,7 @@ Tensor softmax_backward(const Tensor& grad, const Tensor& y, int axis) {
   require_gradient_alike("softmax_backward", grad, y);
   const int at = normal_axis(axis, std::max(1, y.rank()), "softmax_backward");
   if (!y.rank()) return squeeze(softmax_backward(unsqueeze(grad, 0), unsqueeze(y, 0), 0), {0});
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return softmax_grad(grad, y, at);
 }
 
@@ -108,12 +108,12 @@ constexpr auto gelu_tanh_grad = [](const Tensor& grad, const Tensor& x) {
 
 Tensor silu_backward(const Tensor& grad, const Tensor& x) {
   require_gradient_alike("silu_backward", grad, x);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return silu_grad(grad, x);
 }
 Tensor gelu_backward(const Tensor& grad, const Tensor& x, Approximation approximate) {
   require_gradient_alike("gelu_backward", grad, x);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return approximate == Approximation::none ? gelu_grad(grad, x) : gelu_tanh_grad(grad, x);
 }
 

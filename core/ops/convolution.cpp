@@ -93,7 +93,7 @@ Tensor convolution_input_backward(const Tensor& grad, const Tensor& weight, cons
   constexpr const char* kName = "convolution_input_backward";
   require_defined(grad, kName);
   require_defined(weight, kName);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Settings how =
       settings_of_backward(kName, grad, weight, x_shape, weight.shape(), {stride, padding, dilation, groups});
   return convolution_input_gradient(grad, weight, x_shape, how);
@@ -104,7 +104,7 @@ Tensor convolution_weight_backward(const Tensor& grad, const Tensor& x, const Sh
   constexpr const char* kName = "convolution_weight_backward";
   require_defined(grad, kName);
   require_defined(x, kName);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Settings how = settings_of_backward(kName, grad, x, x.shape(), weight_shape, {stride, padding, dilation, groups});
   return convolution_weight_gradient(grad, x, weight_shape, how);
 }

@@ -38,7 +38,7 @@ Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int axis) {
   require_gradient_alike("log_softmax_backward", grad, y);
   const int at = normal_axis(axis, std::max(1, y.rank()), "log_softmax_backward");
   if (!y.rank()) return squeeze(log_softmax_backward(unsqueeze(grad, 0), unsqueeze(y, 0), 0), {0});
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return log_softmax_grad(grad, y, at);
 }
 

@@ -89,17 +89,17 @@ constexpr auto relu_grad = [](const Tensor& grad, const Tensor& x) {
 
 Tensor tanh_backward(const Tensor& grad, const Tensor& y) {
   require_gradient_alike("tanh_backward", grad, y);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return tanh_grad(grad, y);
 }
 Tensor sigmoid_backward(const Tensor& grad, const Tensor& y) {
   require_gradient_alike("sigmoid_backward", grad, y);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return sigmoid_grad(grad, y);
 }
 Tensor relu_backward(const Tensor& grad, const Tensor& x) {
   require_gradient_alike("relu_backward", grad, x);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   return relu_grad(grad, x);
 }
 

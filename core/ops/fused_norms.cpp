@@ -77,17 +77,17 @@ std::vector<Tensor> row_norm_gradients(const Tensor& grad, const Tensor& x, cons
   return listed_rows(g, x.dtype(), centred);
 }
 
-// The gradients of x (n, c, s), weight and bias (c).
-std::vector<Tensor> channel_norm_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                                           const Tensor& variance, double eps) {
-  if (may_fuse()) {
-    const plugrad_norm attributes = attributes_of(eps);
-    constexpr Op kOp = Op::BATCH_NORM_BACKWARD;
-    const std::vector<Tensor> all = {like(kOp, x), like(kOp, weight), like(kOp, weight)};
-    if (try_run(kOp, {all[0], all[1], all[2]}, {grad, x, weight, mean, variance}, attributes)) return all;
-    count_decomposition(x);
-  }
-  const auto g = ComposedGradients::of(grad, x, unsqueeze(weight, 1), {0, 2}, eps, true);
+// The gradients of x (n, c, s), weight and bias (c). Empty if the device lacks the op.
+std::vector<Tensor> native_channel_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                             const Tensor& variance, double eps) {
+  const plugrad_norm attributes = attributes_of(eps);
+  constexpr Op kOp = Op::BATCH_NORM_BACKWARD;
+  std::vector<Tensor> all = {like(kOp, x), like(kOp, weight), like(kOp, weight)};
+  if (try_run(kOp, {all[0], all[1], all[2]}, {grad, x, weight, mean, variance}, attributes)) return all;
+  count_decomposition(x);
+  return {};
+}
+std::vector<Tensor> listed_channels(const ComposedGradients& g) {
   return {g.x_grad, g.weight_grad({0, 2}), g.bias_grad({0, 2})};
 }
 
@@ -127,7 +127,11 @@ class BatchNormCall final : public Function {
   }
   std::vector<Tensor> backward(const std::vector<Tensor>& grads) override {
     const std::vector<Tensor> saved = saved_tensors();
-    return channel_norm_gradients(grads[0], saved[0], saved[1], saved[2], saved[3], eps_);
+    if (may_fuse())
+      if (std::vector<Tensor> all = native_channel_gradients(grads[0], saved[0], saved[1], saved[2], saved[3], eps_);
+          !all.empty())
+        return all;
+    return listed_channels(ComposedGradients::of(grads[0], saved[0], unsqueeze(saved[1], 1), {0, 2}, eps_, true));
   }
 
  private:
@@ -152,7 +156,8 @@ void require_rows(const char* name, const Tensor& grad, const Tensor& x, const S
     refuse(name, "x is " + x.shape().text() + ", normalized_shape " + normalized_shape.text() +
                      (weight.defined() ? " and weight " + weight.shape().text() : "") +
                      ": expected the last extents of x for both");
-  if (weight.defined()) require_together(name, x, weight);
+  if (weight.defined()) require_floating(name, weight);
+  if (weight.defined() && &device_of(weight) != &device_of(x)) throw_not_together(name, x, weight);
 }
 
 // A statistic of n rows, in the dtype of statistics.
@@ -166,22 +171,24 @@ Tensor row_statistic(const char* name, const Tensor& given, const Tensor& x, int
 
 NormGradients gradients_of_rows(const char* name, const Tensor& grad, const Tensor& x, const Shape& normalized_shape,
                                 const Tensor& weight, const Tensor* mean, const Tensor& rstd) {
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   require_rows(name, grad, x, normalized_shape, weight);
   const int64_t d = normalized_shape.count();
+  const DType of_weight = weight.defined() ? weight.dtype() : x.dtype();
   if (!x.count()) {
-    const Tensor none = zeros(normalized_shape, x.dtype(), x.device());
+    const Tensor none = zeros(normalized_shape, of_weight, x.device());
     return {zeros(x.shape(), x.dtype(), x.device()), none, mean ? clone(none) : Tensor()};
   }
   const int64_t n = x.count() / d;
   const RowStatistics rows{mean ? row_statistic(name, *mean, x, n) : Tensor(), row_statistic(name, rstd, x, n)};
   const Tensor factors = weight.defined() ? reshape(weight, {d}) : full({d}, 1, x.dtype(), x.device());
   const Tensor grads = reshape(grad, {n, d}), all_rows = reshape(x, {n, d});
-  std::vector<Tensor> all = native_row_gradients(grads, all_rows, factors, rows);
+  std::vector<Tensor> all;
+  if (of_weight == x.dtype()) all = native_row_gradients(grads, all_rows, factors, rows);
   if (all.empty()) {
     const Tensor wide = at_least_f32(all_rows), from_mean = mean ? sub(wide, unsqueeze(rows.mean, 1)) : wide;
     const ComposedGradients g(at_least_f32(grads), from_mean, unsqueeze(rows.rstd, 1), at_least_f32(factors), {1}, mean);
-    all = listed_rows(g, x.dtype(), mean);
+    all = {cast(g.x_grad, x.dtype()), cast(g.weight_grad({0}), of_weight), cast(g.bias_grad({0}), of_weight)};
   }
   return {reshape(all[0], x.shape()), reshape(all[1], normalized_shape),
           mean ? reshape(all[2], normalized_shape) : Tensor()};
@@ -210,17 +217,23 @@ NormGradients batch_norm_backward(const Tensor& grad, const Tensor& x, const Ten
       refuse(kName, "weight, mean or variance is " + each->shape().text() + ": expected (" + std::to_string(c) +
                         ",) on the device of x");
   }
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Tensor wide = at_least_f32(x);
   const auto of_channels = [&](const Tensor& each) { return cast(each, wide.dtype()); };
   const Tensor factors = weight.defined() ? of_channels(weight) : full({c}, 1, wide.dtype(), x.device());
   const Shape channels{x.size(0), c, x.count() ? x.count() / x.size(0) / c : 0};
-  std::vector<Tensor> all{zeros(channels, wide.dtype(), x.device()), zeros({c}, wide.dtype(), x.device()),
-                          zeros({c}, wide.dtype(), x.device())};
-  if (x.count())
-    all = channel_norm_gradients(reshape(at_least_f32(grad), channels), reshape(wide, channels), factors, of_channels(mean),
-                                 of_channels(variance), eps);
-  const DType of_weight = weight.defined() ? weight.dtype() : wide.dtype();
+  const DType of_weight = weight.defined() ? weight.dtype() : x.dtype();
+  if (!x.count()) {
+    const Tensor none = zeros({c}, of_weight, x.device());
+    return {zeros(x.shape(), x.dtype(), x.device()), none, clone(none)};
+  }
+  const Tensor grads = reshape(at_least_f32(grad), channels), images = reshape(wide, channels);
+  const Tensor means = of_channels(mean), variances = of_channels(variance);
+  std::vector<Tensor> all = native_channel_gradients(grads, images, factors, means, variances, eps);
+  if (all.empty()) {
+    const Tensor scale = div(1, sqrt(add(variances, eps))), from_mean = sub(images, unsqueeze(means, 1));
+    all = listed_channels(ComposedGradients(grads, from_mean, unsqueeze(scale, 1), unsqueeze(factors, 1), {0, 2}, true));
+  }
   return {cast(reshape(all[0], x.shape()), x.dtype()), cast(all[1], of_weight), cast(all[2], of_weight)};
 }
 

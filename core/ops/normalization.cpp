@@ -2,6 +2,7 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast_rules.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/fused_norms.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -110,7 +111,7 @@ RowNorm composed_rows(const Tensor& x, const Shape& axes, const Shape& normalize
 RowNorm layer_norm_with_statistics(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                                    double eps) {
   const Shape axes = row_axes("layer_norm_with_statistics", x, normalized_shape, weight, bias);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
     const int64_t n = normalized_shape.count();
     const NormalisedRows rows =
@@ -122,7 +123,7 @@ RowNorm layer_norm_with_statistics(const Tensor& x, const Shape& normalized_shap
 
 RowNorm rms_norm_with_statistics(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps) {
   const Shape axes = row_axes("rms_norm_with_statistics", x, normalized_shape, weight, {});
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   if (x.count() && is_alike(x, weight)) {
     const Tensor factors = parameter(weight, normalized_shape.count(), 1, x);
     const NormalisedRows rows = fused_rms_norm(matrix(x, normalized_shape), factors, eps);
@@ -200,18 +201,17 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
 
 namespace {
 // Of one channel of a batch.
-double elements_of_channel(const Tensor& x) {
+double elements_of_channel(const char* name, const Tensor& x) {
   const double count = static_cast<double>(x.count()) / static_cast<double>(x.size(1));
-  if (!(count > 1))
-    refuse("batch_norm", "x has shape " + x.shape().text() + ": training needs more than one element per channel");
+  if (!(count > 1)) refuse(name, "x has shape " + x.shape().text() + ": training needs more than one element per channel");
   return count;
 }
 }  // namespace
 
 ChannelNorm batch_norm_with_statistics(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   require_channels("batch_norm_with_statistics", x, weight, bias);
-  (void)elements_of_channel(x);
-  const NoGrad unrecorded;
+  (void)elements_of_channel("batch_norm_with_statistics", x);
+  const WithoutGraph plainly;
   const Tensor channels = reshape(at_least_f32(x), {x.size(0), x.size(1), x.count() / x.size(0) / x.size(1)});
   const NormalisedChannels all = normalised_channels(channels, wide_parameter(weight), wide_parameter(bias), eps);
   return {cast(reshape(all.y, x.shape()), x.dtype()), all.mean, all.variance};
@@ -233,7 +233,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     refuse("batch_norm", "running_mean and running_var are missing: give both, or train");
   const Tensor wide = at_least_f32(x);
   if (training) {
-    const double count = elements_of_channel(x);
+    const double count = elements_of_channel("batch_norm", x);
     const Tensor channels = reshape(wide, {x.size(0), x.size(1), x.count() / x.size(0) / x.size(1)});
     const auto [y, average, variance] = normalised_channels(channels, wide_parameter(weight), wide_parameter(bias), eps);
     move_towards(running_mean, average, momentum);

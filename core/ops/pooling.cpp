@@ -1,6 +1,7 @@
 #include <plugrad/ops/pooling.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/infinity.hpp>
 #include <core/ops/pooling_windows.hpp>
 #include <core/ops/run.hpp>
@@ -112,7 +113,7 @@ Tensor max_pool_backward(const Tensor& grad, const Tensor& indices, const Shape&
   if (!fits || &device_of(grad) != &device_of(indices))
     refuse(kName, "grad is " + grad.shape().text() + ", indices " + indices.shape().text() + " and x " + x_shape.text() +
                       ": expected (n, c, ..) on one device, grad and indices of one shape");
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   if (!grad.count()) return zeros(x_shape, grad.dtype(), grad.device());
   return added_at(grad, indices, x_shape);
 }

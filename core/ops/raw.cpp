@@ -1,9 +1,8 @@
 #include <plugrad/ops/raw.hpp>
 
-#include <core/ops/argument.hpp>
+#include <core/ops/backward.hpp>
 #include <core/ops/run.hpp>
 #include <core/ops/write.hpp>
-#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/sdk/extent.hpp>
 
@@ -143,6 +142,14 @@ void write_empty(const OpInfo& op, const Inputs& inputs, Tensor out) {
   out.fill_(0);
 }
 
+// The op that copies the input: a number fills, and a cast to the own dtype copies.
+uint32_t copied_as(uint32_t opcode, const Tensor& out, std::span<const OpInput> inputs) {
+  if ((opcode != PLUGRAD_OP_COPY && opcode != PLUGRAD_OP_CAST) || inputs.size() != 1) return opcode;
+  const Tensor* const x = std::get_if<Tensor>(&inputs[0]);
+  if (!x) return PLUGRAD_OP_FILL;
+  return x->defined() && dtype_of(*x) == dtype_of(out) ? uint32_t{PLUGRAD_OP_COPY} : opcode;
+}
+
 template <size_t kInputs> bool call(const OpInfo& op, const Tensor& out, const Operand (&inputs)[kInputs]) {
   const Op number = static_cast<Op>(op.opcode);
   if (op.tier) return try_run(number, {out}, inputs);
@@ -152,10 +159,11 @@ template <size_t kInputs> bool call(const OpInfo& op, const Tensor& out, const O
 }  // namespace
 
 bool run_into(uint32_t opcode, const Tensor& out, std::initializer_list<OpInput> given) {
-  const OpInfo& op = op_for(opcode, given.size());
   require_writable(out, kName);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const std::span<const OpInput> all(given.begin(), given.size());
+  if (const uint32_t other = copied_as(opcode, out, all); other != opcode) return run_into(other, out, given);
+  const OpInfo& op = op_for(opcode, given.size());
   for (const OpInput& each : all)
     if (const Tensor* const x = std::get_if<Tensor>(&each)) require_defined(*x, kName);
   const uint8_t dtype = dtype_of_call(op, out, all);
@@ -164,11 +172,12 @@ bool run_into(uint32_t opcode, const Tensor& out, std::initializer_list<OpInput>
   const Inputs inputs(op, out, all, dtype);
   if (!out.count()) return true;
   if (inputs.is_empty()) return write_empty(op, inputs, out), true;
-  Tensor target = out;
-  raise_version(target);
-  if (op.inputs == 1) return call(op, out, {inputs[0]});
-  if (op.inputs == 2) return call(op, out, {inputs[0], inputs[1]});
-  return call(op, out, {inputs[0], inputs[1], inputs[2]});
+  ++storage_of(out)->version;
+  const bool ran = op.inputs == 1   ? call(op, out, {inputs[0]})
+                   : op.inputs == 2 ? call(op, out, {inputs[0], inputs[1]})
+                                    : call(op, out, {inputs[0], inputs[1], inputs[2]});
+  if (!ran) --storage_of(out)->version;
+  return ran;
 }
 
 }  // namespace plugrad

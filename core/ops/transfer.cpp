@@ -56,10 +56,17 @@ PinnedMemory::~PinnedMemory() {
   transfer::unpin(*pinned_);
 }
 
-void* PinnedMemory::data() const { return pinned_->bytes; }
-uint64_t PinnedMemory::bytes() const { return pinned_->size; }
-Device PinnedMemory::device() const { return Device(pinned_->device); }
-void PinnedMemory::wait() { transfer::settle(*pinned_); }
+namespace {
+Pinned& held(const std::unique_ptr<Pinned>& pinned) {
+  if (pinned) return *pinned;
+  throw Error(Code::invalid, "[pinned memory] the memory was moved from: use the object that has it now");
+}
+}  // namespace
+
+void* PinnedMemory::data() const { return held(pinned_).bytes; }
+uint64_t PinnedMemory::bytes() const { return held(pinned_).size; }
+Device PinnedMemory::device() const { return Device(held(pinned_).device); }
+void PinnedMemory::wait() { transfer::settle(held(pinned_)); }
 
 namespace {
 void require_room(const char* name, const Tensor& x, const Pinned& pinned, uint64_t byte_offset) {
@@ -74,22 +81,23 @@ void require_room(const char* name, const Tensor& x, const Pinned& pinned, uint6
 
 void copy_from_host(const Tensor& to, PinnedMemory& from, uint64_t byte_offset) {
   require_defined(to, kFrom);
-  require_room(kFrom, to, *from.pinned_, byte_offset);
-  const char* const first = from.pinned_->bytes + byte_offset;
+  Pinned& pinned = held(from.pinned_);
+  require_room(kFrom, to, pinned, byte_offset);
+  const char* const first = pinned.bytes + byte_offset;
   if (dtype_of(to) == PLUGRAD_BOOL && to.count()) {
     from.wait();
     if (!zeros_and_ones(first, static_cast<size_t>(to.count())).empty()) return copy_from_host(to, first);
   }
-  write_from_host(to, [&](const Tensor& x) {
-    transfer::upload(*storage_of(x), place_within(x), *from.pinned_, bytes_of(x), byte_offset);
-  });
+  write_from_host(
+      to, [&](const Tensor& x) { transfer::upload(*storage_of(x), place_within(x), pinned, bytes_of(x), byte_offset); });
 }
 
 void copy_to_host(const Tensor& from, PinnedMemory& to, uint64_t byte_offset) {
   require_defined(from, kTo);
-  require_room(kTo, from, *to.pinned_, byte_offset);
+  Pinned& pinned = held(to.pinned_);
+  require_room(kTo, from, pinned, byte_offset);
   const Tensor source = dense(from);
-  transfer::download(*to.pinned_, *storage_of(source), place_within(source), bytes_of(source), byte_offset);
+  transfer::download(pinned, *storage_of(source), place_within(source), bytes_of(source), byte_offset);
 }
 
 }  // namespace plugrad

@@ -1,6 +1,5 @@
 // Attention and its gradients without a graph, for libraries with an autograd of their own.
 #include <core/ops/backward.hpp>
-#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/gradients.hpp>
@@ -10,6 +9,7 @@
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -48,7 +48,7 @@ Operands operands_of(const char* name, const Tensor& query, const Tensor& key, c
   if (mask.defined() && is_causal) refuse(name, "is_causal excludes mask: put the triangle into the mask");
   if (mask.defined()) require_gradient(name, query, mask);
   const Tensor added = mask.defined() ? mask : zeros({1, 1}, query.dtype(), query.device());
-  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(query.size(-1), 1))));
   return {query,
           key,
           value,
@@ -72,7 +72,7 @@ Tensor weights_of(const Tensor& scores, const Tensor& lse) {
 
 Attention attention_with_lse(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
                              std::optional<double> scale) {
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Operands o = operands_of("attention_with_lse", query, key, value, mask, is_causal, scale);
   if (query.count() && key.count() && value.count()) {
     DeviceState& device = device_of(query);
@@ -93,7 +93,7 @@ AttentionGradients attention_backward(const Tensor& grad, const Tensor& query, c
                                       const Tensor& mask, const Tensor& out, const Tensor& lse, bool is_causal,
                                       std::optional<double> scale) {
   constexpr const char* kName = "attention_backward";
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Operands o = operands_of(kName, query, key, value, mask, is_causal, scale);
   require_gradient_alike(kName, grad, out);
   require_gradient(kName, grad, query);

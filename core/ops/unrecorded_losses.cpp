@@ -1,17 +1,18 @@
 // The negative log likelihood and its gradient without a graph, for libraries with an autograd of their own.
 #include <core/ops/backward.hpp>
-#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/scatter.hpp>
+#include <plugrad/ops/selection.hpp>
 #include <plugrad/ops/views.hpp>
 
 namespace plugrad {
 namespace {
-// The classes of rows, 0 for ignored rows, and the rows' weights, 0 for ignored rows.
+// Which rows are ignored, and the classes and weights of rows, 0 for ignored rows.
 struct Rows {
-  Tensor classes, weights;
+  Tensor ignored, classes, weights;
 };
 
 Rows rows_of(const char* name, const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
@@ -30,15 +31,16 @@ Rows rows_of(const char* name, const Tensor& x, const Tensor& target, const Tens
   const Tensor ignored = eq(target, ignore_index), classes = where(ignored, 0, target);
   const Tensor ones_or_weights = weight.defined() ? index_select(at_least_f32(weight), 0, classes)
                                                   : ones({x.size(0)}, accumulator_of(x.dtype()), x.device());
-  return {unsqueeze(classes, 1), where(ignored, 0, ones_or_weights)};
+  return {ignored, unsqueeze(classes, 1), where(ignored, 0, ones_or_weights)};
 }
 }  // namespace
 
 NllLoss nll_loss_with_total(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                             Reduction reduction) {
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Rows rows = rows_of("nll_loss_with_total", x, target, weight, ignore_index, reduction);
-  const Tensor losses = neg(mul(at_least_f32(squeeze(gather(x, 1, rows.classes), {1})), rows.weights));
+  const Tensor picked = at_least_f32(squeeze(gather(x, 1, rows.classes), {1}));
+  const Tensor losses = where(rows.ignored, 0, neg(mul(picked, rows.weights)));
   const Tensor total = sum(rows.weights);
   if (reduction == Reduction::none) return {cast(losses, x.dtype()), total};
   const Tensor all = sum(losses);
@@ -50,7 +52,7 @@ Tensor nll_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& targ
   constexpr const char* kName = "nll_loss_backward";
   require_gradient(kName, grad, x);
   require_floating(kName, total_weight);
-  const NoGrad unrecorded;
+  const WithoutGraph plainly;
   const Rows rows = rows_of(kName, x, target, weight, ignore_index, reduction);
   const bool fits = reduction == Reduction::none ? grad.shape() == target.shape() : grad.count() == 1;
   if (!fits || total_weight.count() != 1)
@@ -58,7 +60,7 @@ Tensor nll_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& targ
                       ": expected the shapes of the loss and of its total weight");
   Tensor share = reduction == Reduction::none ? at_least_f32(grad) : reshape(at_least_f32(grad), {1});
   if (reduction == Reduction::mean) share = div(share, reshape(cast(total_weight, share.dtype()), {1}));
-  const Tensor slopes = unsqueeze(cast(neg(mul(rows.weights, share)), x.dtype()), 1);
+  const Tensor slopes = unsqueeze(cast(where(rows.ignored, 0, neg(mul(rows.weights, share))), x.dtype()), 1);
   return scatter_add(zeros(x.shape(), x.dtype(), x.device()), 1, rows.classes, slopes);
 }
 

@@ -60,6 +60,10 @@ Memory memory_of(const Tensor& x) {
   require_defined(x, "memory_of");
   return Memory(x.impl().storage);
 }
+bool shares_memory(const Tensor& x) {
+  require_defined(x, "shares_memory");
+  return storage_of(x)->refs.load(std::memory_order_acquire) > 1;
+}
 uint64_t byte_offset_of(const Tensor& x) {
   require_defined(x, "byte_offset_of");
   return view_of(x).offset - storage_of(x)->offset;
@@ -115,8 +119,9 @@ void require_sizes(std::span<const int64_t> sizes, std::span<const StridedOperan
       refuse_view("an operand has " + std::to_string(each.strides.size()) + " strides for " + std::to_string(sizes.size()) +
                   " sizes: give a stride for each size");
   int64_t count = 1;
+  const bool is_empty = std::ranges::count(sizes, 0) > 0;
   for (const int64_t size : sizes)
-    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+    if (size < 0 || (!is_empty && __builtin_mul_overflow(count, size, &count)))
       refuse_view("sizes of " + std::to_string(size) + " and others: 0 or more expected, and fewer than 2^63 elements");
 }
 }  // namespace

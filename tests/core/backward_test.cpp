@@ -183,6 +183,11 @@ TEST(Backward, OfNllLoss) {
         nll_loss_backward(of(dtype, {1, 2, 3, 4}, {4}), x, target, {}, -100, Reduction::none, averaged.total_weight);
     EXPECT_TRUE(close(of_rows, {4, 3}, {0, 0, -1, 0, 0, 0, -3, 0, 0, 0, -4, 0}));
   }
+  const double never = -std::numeric_limits<double>::infinity();
+  const Tensor hidden = f64({never, 0, -1, -2}, {2, 2}), first_ignored = i64({-100, 1}), none = i64({-100, -100});
+  EXPECT_EQ(elements(nll_loss_with_total(hidden, first_ignored).loss), (std::vector<double>{2}));
+  EXPECT_EQ(elements(nll_loss_backward(f64({1}, {}), hidden, none, {}, -100, Reduction::mean, f64({0}, {}))),
+            (std::vector<double>{0, 0, 0, 0}));
   const Tensor x = zeros({1, 2});
   EXPECT_TRUE(throws(Code::index_error, {}, [&] { return nll_loss_with_total(x, i64({2})).loss.item<float>(); }));
   EXPECT_TRUE(throws(Code::invalid, {"[nll_loss_with_total]", "(n, c)"}, [&] { nll_loss_with_total(x, i64({0, 1})); }));
@@ -217,7 +222,8 @@ TEST(Backward, OfAttention) {
           << dtype << is_causal;
     }
   }
-  const Tensor x = ones({1, 2}), none = zeros({0, 2});
+  const Tensor x = ones({1, 2}), none = zeros({0, 2}), narrow = zeros({2, 0});
+  EXPECT_EQ(elements(attention_with_lse(narrow, narrow, ones({2, 2})).out), (std::vector<double>{1, 1, 1, 1}));
   EXPECT_EQ(elements(attention_with_lse(x, none, none).lse), (std::vector<double>{never}));
   EXPECT_EQ(elements(attention_with_lse(x, none, none).out), (std::vector<double>{0, 0}));
   EXPECT_TRUE(
@@ -225,6 +231,30 @@ TEST(Backward, OfAttention) {
   EXPECT_TRUE(throws(Code::invalid, {"is_causal excludes mask"}, [&] { attention_with_lse(x, x, x, ones({1, 1}), true); }));
   EXPECT_TRUE(throws(Code::invalid, {"[attention_backward]", "lse (2,)"},
                      [&] { attention_backward(x, x, x, x, {}, x, ones({2})); }));
+}
+
+// The given statistics count, and a weight may have another dtype.
+TEST(Backward, OfNormsWithOtherStatistics) {
+  const Tensor x = f64({1, 2, 3, 4}, {2, 2}), grad = f64({1, 0, 0, 1}, {2, 2});
+  const NormGradients g = batch_norm_backward(grad, x, {}, f64({0, 0}), f64({1, 1}), 0);
+  EXPECT_EQ(listed(g), (std::vector<std::vector<double>>{{0, -4.5, -2, -7.5}, {1, 4}, {1, 1}}));
+  const Tensor half = cast(x, DType::bf16), weight = ones({2});
+  const RowNorm rows = layer_norm_with_statistics(half, {2}, weight, weight);
+  const NormGradients mixed = layer_norm_backward(cast(grad, DType::bf16), half, {2}, weight, rows.mean, rows.rstd);
+  EXPECT_EQ(mixed.weight.dtype(), DType::f32);
+  EXPECT_EQ(mixed.x.dtype(), DType::bf16);
+  EXPECT_EQ(layer_norm_backward(half, half, {2}, {}, rows.mean, rows.rstd).bias.dtype(), DType::bf16);
+  EXPECT_EQ(batch_norm_backward(half, half, {}, weight, weight).weight.dtype(), DType::bf16);
+}
+
+TEST(Backward, KeepsDtypesUnderAutocast) {
+  const Tensor x = values({1, 2, 9}, DType::f32), weight = values({3, 2, 4}, DType::f32);
+  const Tensor grad = values({1, 3, 6}, DType::f32), plain = convolution_input_backward(grad, weight, x.shape());
+  const Tensor rows = values({2, 3}, DType::f32), out = attention_with_lse(rows, rows, rows).out;
+  const Autocast in_bf16(DType::bf16);
+  EXPECT_EQ(elements(convolution_input_backward(grad, weight, x.shape())), elements(plain));
+  EXPECT_EQ(convolution_weight_backward(grad, x, weight.shape()).dtype(), DType::f32);
+  EXPECT_EQ(elements(attention_with_lse(rows, rows, rows).out), elements(out));
 }
 
 TEST(Backward, RefusesOperandsThatDoNotFit) {

@@ -4,6 +4,7 @@
 #include <plugrad/sdk/rows.hpp>
 #include <tests/core/expect.hpp>
 
+#include <memory>
 #include <numeric>
 #include <thread>
 #include <type_traits>
@@ -49,6 +50,16 @@ TEST(MemoryHandles, OutliveTensorsAndTellWhereTheyLie) {
   }
   EXPECT_FALSE(memory.is_shared());
   EXPECT_EQ(elements(tensor_over(memory, DType::f32, 32, {4}, {1})), (std::vector<double>{8, 9, 10, 11}));
+}
+
+TEST(MemoryHandles, TellWhetherAResultIsShared) {
+  const Tensor x = f32(counted(4), {4}), sum = x + 1, same = reshape(x, {2, 2});
+  EXPECT_FALSE(shares_memory(sum));
+  EXPECT_TRUE(shares_memory(same));
+  const Tensor handle = sum;
+  EXPECT_FALSE(shares_memory(sum));
+  const Memory memory = memory_of(sum);
+  EXPECT_TRUE(shares_memory(sum));
 }
 
 TEST(MemoryHandles, ServeSeveralDtypes) {
@@ -103,6 +114,8 @@ TEST(MemoryHandles, ServeRanksAboveEight) {
   const std::vector<StridedOperand> alike{{memory_of(y), DType::f32, 0, dense}, {memory_of(x), DType::f32, 0, dense}};
   const auto merged = tensors_over(sizes, alike);
   ASSERT_EQ(merged.size(), 1u);
+  const std::vector<int64_t> empty_sizes{int64_t{1} << 40, int64_t{1} << 40, 0};
+  EXPECT_TRUE(tensors_over(empty_sizes, std::vector<StridedOperand>{{memory_of(x), DType::f32, 0, {0, 0, 1}}}).empty());
   EXPECT_EQ(merged[0][0].shape(), Shape({count}));
   EXPECT_TRUE(
       tensors_over(std::vector<int64_t>{2, 0}, std::vector<StridedOperand>{{memory_of(x), DType::f32, 0, {1, 1}}}).empty());
@@ -137,6 +150,18 @@ TEST(RunInto, WritesWhereItIsTold) {
   EXPECT_EQ(elements(out), (std::vector<double>{1, 2, 7, 7}));
   EXPECT_TRUE(run_into(PLUGRAD_OP_FILL, out, {3}));
   EXPECT_EQ(elements(out), (std::vector<double>{3, 3, 3, 3}));
+}
+
+TEST(RunInto, CopiesNumbersAndEqualDtypes) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::boolean}) {
+    const Tensor out = zeros({3}, dtype), x = ones({3}, dtype);
+    for (const uint32_t opcode : {PLUGRAD_OP_COPY, PLUGRAD_OP_CAST}) {
+      EXPECT_TRUE(run_into(opcode, out, {1}));
+      EXPECT_EQ(elements(cast(out, DType::f32)), (std::vector<double>{1, 1, 1})) << dtype;
+      EXPECT_TRUE(run_into(PLUGRAD_OP_FILL, out, {0}) && run_into(opcode, out, {x}));
+      EXPECT_EQ(elements(cast(out, DType::f32)), (std::vector<double>{1, 1, 1})) << dtype;
+    }
+  }
 }
 
 TEST(RunInto, ViewsAndOverlaps) {
@@ -229,9 +254,29 @@ TEST(HostCopies, PinnedMemory) {
   EXPECT_EQ(std::vector<float>(host, host + 13), (std::vector<float>{-1, -1, 5, 6, 7, 8, -1, -1, 0, 1, 2, 3, -1}));
   PinnedMemory moved(std::move(pinned));
   EXPECT_EQ(moved.data(), host);
+  EXPECT_TRUE(throws(Code::invalid, {"moved from"}, [&] { (void)pinned.bytes(); }));
+  EXPECT_TRUE(throws(Code::invalid, {"moved from"}, [&] { copy_to_host(x, pinned); }));
   EXPECT_TRUE(
       throws(Code::invalid, {"[copy_to_host] 16 bytes from byte 52", "64 bytes"}, [&] { copy_to_host(x, moved, 52); }));
   EXPECT_TRUE(throws(Code::invalid, {"[copy_from_host]"}, [&] { copy_from_host(x, moved, uint64_t{1} << 63); }));
+}
+
+// A failure is told once, and the bytes are free after it.
+TEST(HostCopies, PinnedMemoryAfterAFailure) {
+  PinnedMemory pinned(default_device(), 1 << 16);
+  auto* const host = static_cast<float*>(pinned.data());
+  const auto fail = [&] {
+    copy_to_host(index_select(ones({4}), 0, i64({9})), pinned);
+    pinned.wait();
+  };
+  EXPECT_TRUE(throws(Code::index_error, {}, fail));
+  (void)thrown([] { default_device().sync(); });
+  std::fill_n(host, 1 << 14, 3.0f);
+  const Tensor to = matmul(ones({128, 300}), ones({300, 128}));
+  copy_from_host(to, pinned);
+  pinned.wait();
+  std::fill_n(host, 1 << 14, -9.0f);
+  EXPECT_EQ(elements(sum(to)), (std::vector<double>{3.0 * (1 << 14)}));
 }
 
 // --- Events and generators.
@@ -271,6 +316,21 @@ TEST(GeneratorScopes, DrawFromTheCallersState) {
   }
   EXPECT_EQ(own, after);
   EXPECT_EQ(generator_state(device), before);
+}
+
+TEST(GeneratorScopes, EndInAnyOrderAndOnAnyThread) {
+  const Device device = default_device();
+  manual_seed(2);
+  GeneratorState a{1, 0}, b{2, 0}, c{3, 0};
+  auto first = std::make_unique<GeneratorScope>(device, a), second = std::make_unique<GeneratorScope>(device, b);
+  first.reset();
+  EXPECT_EQ(generator_state(device), b);
+  auto third = std::make_unique<GeneratorScope>(device, c);
+  std::thread([&] { third.reset(); }).join();
+  EXPECT_EQ(generator_state(device), b);
+  second.reset();
+  EXPECT_EQ(generator_state(device), (GeneratorState{2, 0}));
+  EXPECT_TRUE(throws(Code::invalid, {"[generator]"}, [] { generator_state(Device()); }));
 }
 
 TEST(GeneratorScopes, ServeCompiledSteps) {

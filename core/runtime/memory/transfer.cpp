@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace plugrad::transfer {
 namespace {
@@ -149,6 +150,14 @@ void unpin(Pinned& p) noexcept {
   p.bytes = nullptr;
 }
 
+namespace {
+// Waits for copies by other streams than this one, which orders its own.
+void settle_for(Pinned& p, const StreamState& stream) {
+  const auto is_other = [&](const StreamState* each) { return each && each != &stream; };
+  if (is_other(p.writer) || is_other(p.reader)) settle(p);
+}
+}  // namespace
+
 void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes, uint64_t place) {
   DeviceState& device = *to.device;
   if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes + place, bytes);
@@ -158,10 +167,11 @@ void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes, uint64_t
   ++device.uploads;
   observe::copying_to(to);
   observe::Event scope(EventKind::copy, "upload", &device, bytes);
-  if (from.writer && from.writer != device.copies) settle(from);
-  require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device, place), bytes, &to,
+  settle_for(from, *device.copies);
+  require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, *from.device, place), bytes, &to,
                          nullptr, covers(to, offset, bytes), &from.read),
                     device, "upload");
+  from.reader = device.copies;
   scope.complete(device.copies);
 }
 
@@ -172,8 +182,9 @@ void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes, uint64
   refuse_download();
   ++device.downloads;
   observe::Event scope(EventKind::copy, "download", &device, bytes);
-  require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device, place), at(from, offset), bytes, nullptr,
-                         &from, true, &to.written),
+  settle_for(to, *device.copies);
+  require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, *to.device, place), at(from, offset), bytes,
+                         nullptr, &from, true, &to.written),
                     device, "download");
   to.writer = device.copies;
   scope.complete(device.copies);
@@ -181,8 +192,9 @@ void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes, uint64
 
 void settle(Pinned& p) {
   const observe::Event waiting(EventKind::wait, "wait for data", p.device);
-  if (p.writer) streams::verify(*p.writer, p.written);
-  while (p.read && streams::poll(*p.device->copies) < p.read) std::this_thread::yield();
+  if (StreamState* const reader = std::exchange(p.reader, nullptr))
+    while (streams::poll(*reader) < p.read) std::this_thread::yield();
+  if (StreamState* const writer = std::exchange(p.writer, nullptr)) streams::verify(*writer, p.written);
 }
 
 }  // namespace plugrad::transfer

@@ -80,8 +80,8 @@ struct Pinned {
   char* bytes = nullptr;
   DeviceState* device = nullptr;
   uint64_t size = 0;
-  StreamState* writer = nullptr;
-  uint64_t written = 0, read = 0;  // numbers on the copy stream
+  StreamState *writer = nullptr, *reader = nullptr;  // the copy streams of the last copies to and from the bytes
+  uint64_t written = 0, read = 0;                    // their numbers there
 };
 
 namespace streams {

@@ -1,6 +1,7 @@
 // The gradients of functions as functions, unrecorded: for libraries with an autograd of their own. They run as the op of
-// the gradient where the device has it, else composed of other ops. grad: the gradient of the function's result. Floating
-// dtypes; the operands share a device, a dtype and, unless stated otherwise, a shape. Throws Error (invalid) otherwise.
+// the gradient where the device has it, else composed of other ops, also under Autocast. grad: the gradient of the
+// function's result. Floating dtypes; the operands share a device, a dtype and, unless stated otherwise, a shape. Throws
+// Error (invalid) otherwise.
 #pragma once
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -60,7 +61,8 @@ struct ChannelNorm {
 PLUGRAD_API ChannelNorm batch_norm_with_statistics(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                                                    double eps = 1e-5);
 
-// The gradients of x and of the parameters.
+// The gradients of x and of the parameters, in the dtypes of x and of weight. weight may have another dtype than x; if it is
+// undefined, its gradient has the dtype of x.
 struct NormGradients {
   Tensor x, weight, bias;  // bias is undefined for a function without a bias
 };

@@ -10,8 +10,9 @@ namespace plugrad {
 
 struct Storage;
 
-// A handle to bytes of a device. Tensors over the bytes hold them too; the last holder frees them. Thread safety is as for
-// Tensor.
+// A handle to bytes of a device. Tensors over the bytes hold them too; the last holder frees them. While a handle lives, a
+// write in place that autograd would record is refused, as it is while another tensor lies over the bytes. Thread safety is
+// as for Tensor.
 class PLUGRAD_API Memory {
  public:
   Memory() noexcept;  // undefined
@@ -40,12 +41,15 @@ class PLUGRAD_API Memory {
 
 // Returns the memory that holds x's elements; it may be larger than x, and other tensors may share it.
 PLUGRAD_API Memory memory_of(const Tensor& x);
+// Whether anything but x, and copies of this handle of x, holds its memory: another tensor over it, a Memory, a graph or the
+// recording of a compiled step.
+PLUGRAD_API bool shares_memory(const Tensor& x);
 // Returns where x's first element begins in memory_of(x).
 PLUGRAD_API uint64_t byte_offset_of(const Tensor& x);
 
 // Returns a tensor over memory, without a copy and outside the graph. byte_offset: of the first element; strides: in
-// elements, of any sign; a stride of 0 repeats elements. Tensors of several dtypes may lie over the same bytes. Takes about
-// 20 ns. Throws Error (invalid) if an element lies outside the memory or is not aligned to its own size.
+// elements, of any sign; a stride of 0 repeats elements. Tensors of several dtypes may lie over the same bytes; bytes of a
+// bool must be 0 or 1. Throws Error (invalid) if an element lies outside the memory or is not aligned to its own size.
 PLUGRAD_API Tensor tensor_over(const Memory& memory, DType dtype, uint64_t byte_offset, const Shape& shape,
                                const Shape& strides);
 

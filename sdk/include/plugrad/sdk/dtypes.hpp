@@ -50,6 +50,11 @@ inline constexpr std::array<uint8_t, kDTypeIds> kSizes = [] {
   for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;
   return sizes;
 }();
+inline constexpr std::array<uint8_t, kDTypeIds> kAccumulators = [] {
+  std::array<uint8_t, kDTypeIds> accumulators{};
+  for (const DTypeInfo& each : kDTypes) accumulators[each.dtype] = each.accumulator;
+  return accumulators;
+}();
 // The dtypes of a kind, as a bit set.
 constexpr uint32_t dtypes_of(Kind kind) {
   uint32_t bits = 0;
@@ -75,10 +80,7 @@ constexpr bool is_boolean(uint8_t dtype) { return detail::is_among(dtype, detail
 constexpr uint64_t element_size(uint8_t dtype) { return dtype < kDTypeIds ? detail::kSizes[dtype] : 0; }
 
 // Returns the least precise dtype in which sums may be computed; 0 for an unknown dtype.
-constexpr uint8_t accumulator_dtype(uint8_t dtype) {
-  const DTypeInfo* const info = dtype_info(dtype);
-  return info ? info->accumulator : uint8_t{0};
-}
+constexpr uint8_t accumulator_dtype(uint8_t dtype) { return dtype < kDTypeIds ? detail::kAccumulators[dtype] : uint8_t{0}; }
 
 // Returns the label, such as "f32"; "unknown dtype" for an unknown dtype.
 constexpr const char* dtype_label_of(uint8_t dtype) {
