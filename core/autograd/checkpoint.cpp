@@ -1,9 +1,9 @@
 #include <core/autograd/checkpoint.hpp>
-#include <core/runtime/generator.hpp>
 
 #include <core/autograd/autocast.hpp>
 #include <core/autograd/call.hpp>
 #include <core/autograd/rule.hpp>
+#include <core/runtime/generator.hpp>
 #include <core/runtime/plugins/registry.hpp>
 #include <plugrad/autograd/checkpoint.hpp>
 #include <plugrad/runtime/generator.hpp>

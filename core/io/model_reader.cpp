@@ -155,7 +155,7 @@ class Parser {
     where_ = "call " + std::to_string(made_.ops.size()) + " (" + name + "): ";
     ModelOp op{found->opcode, {}, {}, {}};
     const Json &outputs = list(member(json, "out")), &inputs = list(member(json, "in"));
-    // A file of an earlier version has no results that an op got since, and reads none of them.
+    // A file of an earlier version lacks the results that an op has got since. Nothing in the file reads them.
     const bool is_earlier = !outputs.empty() && outputs.size() < found->outputs && found->opcode != PLUGRAD_OP_MAX_POOL;
     if ((outputs.size() != found->outputs && !is_earlier) || inputs.size() != found->inputs)
       stop("it has another number of operands");

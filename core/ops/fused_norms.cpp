@@ -61,20 +61,20 @@ std::vector<Tensor> native_row_gradients(const Tensor& grad, const Tensor& x, co
   return {};
 }
 
-std::vector<Tensor> listed_rows(const ComposedGradients& g, DType dtype, bool centred) {
-  std::vector<Tensor> all = {cast(g.x_grad, dtype), cast(g.weight_grad({0}), dtype)};
-  if (centred) all.push_back(cast(g.bias_grad({0}), dtype));
+std::vector<Tensor> listed_rows(const ComposedGradients& g, DType of_x, DType of_weight, bool centred) {
+  std::vector<Tensor> all = {cast(g.x_grad, of_x), cast(g.weight_grad({0}), of_weight)};
+  if (centred) all.push_back(cast(g.bias_grad({0}), of_weight));
   return all;
 }
 
-// The same, composed of differentiable ops where no second derivative is needed or the device lacks the op.
+// The same; composed of differentiable ops if a second derivative is needed or the device lacks the op.
 std::vector<Tensor> row_norm_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight, const RowStatistics& rows,
                                        double eps) {
   if (may_fuse())
     if (std::vector<Tensor> all = native_row_gradients(grad, x, weight, rows); !all.empty()) return all;
   const bool centred = rows.mean.defined();
   const auto g = ComposedGradients::of(at_least_f32(grad), at_least_f32(x), at_least_f32(weight), {1}, eps, centred);
-  return listed_rows(g, x.dtype(), centred);
+  return listed_rows(g, x.dtype(), x.dtype(), centred);
 }
 
 // The gradients of x (n, c, s), weight and bias (c). Empty if the device lacks the op.
@@ -188,7 +188,7 @@ NormGradients gradients_of_rows(const char* name, const Tensor& grad, const Tens
   if (all.empty()) {
     const Tensor wide = at_least_f32(all_rows), from_mean = mean ? sub(wide, unsqueeze(rows.mean, 1)) : wide;
     const ComposedGradients g(at_least_f32(grads), from_mean, unsqueeze(rows.rstd, 1), at_least_f32(factors), {1}, mean);
-    all = {cast(g.x_grad, x.dtype()), cast(g.weight_grad({0}), of_weight), cast(g.bias_grad({0}), of_weight)};
+    all = listed_rows(g, x.dtype(), of_weight, mean);
   }
   return {reshape(all[0], x.shape()), reshape(all[1], normalized_shape),
           mean ? reshape(all[2], normalized_shape) : Tensor()};

@@ -1,6 +1,7 @@
 // The changing numbers of a step: random numbers, and numbers of optimisers.
-#include <core/runtime/generator.hpp>
 #include <core/steps/runner.hpp>
+
+#include <core/runtime/generator.hpp>
 
 #include <cstring>
 #include <functional>

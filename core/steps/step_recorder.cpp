@@ -1,8 +1,8 @@
-#include <core/runtime/generator.hpp>
 #include <core/steps/trace.hpp>
 
 #include <core/runtime/dispatch/op_table.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/generator.hpp>
 #include <core/runtime/memory/small_blocks.hpp>
 #include <core/runtime/plugins/registry.hpp>
 

@@ -1,5 +1,5 @@
-// llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]: answers the prompt by a language model of the llama architecture. If there is
-// no prompt, llm reads questions from standard input until an empty line. llm.py does the same in Python.
+// llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]: a language model of the llama architecture answers the prompt. Without a
+// prompt, llm reads questions from standard input, up to an empty line. llm.py does the same in Python.
 #include <plugrad/io/byte_pairs.hpp>
 #include <plugrad/io/gguf.hpp>
 #include <plugrad/plugrad.hpp>
