@@ -40,11 +40,7 @@ constexpr auto softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) 
 }  // namespace
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int axis) {
-  require_gradient_alike("softmax_backward", grad, y);
-  const int at = normal_axis(axis, std::max(1, y.rank()), "softmax_backward");
-  if (!y.rank()) return squeeze(softmax_backward(unsqueeze(grad, 0), unsqueeze(y, 0), 0), {0});
-  const WithoutGraph plainly;
-  return softmax_grad(grad, y, at);
+  return gradient_along("softmax_backward", grad, y, axis, softmax_grad);
 }
 
 Tensor softmax(const Tensor& x, int axis) {

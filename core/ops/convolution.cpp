@@ -91,7 +91,6 @@ Settings settings_of_backward(const char* name, const Tensor& grad, const Tensor
 Tensor convolution_input_backward(const Tensor& grad, const Tensor& weight, const Shape& x_shape, const Shape& stride,
                                   const Shape& padding, const Shape& dilation, int64_t groups) {
   constexpr const char* kName = "convolution_input_backward";
-  require_defined(grad, kName);
   require_defined(weight, kName);
   const WithoutGraph plainly;
   const Settings how =
@@ -102,7 +101,6 @@ Tensor convolution_input_backward(const Tensor& grad, const Tensor& weight, cons
 Tensor convolution_weight_backward(const Tensor& grad, const Tensor& x, const Shape& weight_shape, const Shape& stride,
                                    const Shape& padding, const Shape& dilation, int64_t groups) {
   constexpr const char* kName = "convolution_weight_backward";
-  require_defined(grad, kName);
   require_defined(x, kName);
   const WithoutGraph plainly;
   const Settings how = settings_of_backward(kName, grad, x, x.shape(), weight_shape, {stride, padding, dilation, groups});

@@ -35,11 +35,7 @@ Tensor composed_log_softmax(const Tensor& x, int axis) {
 }  // namespace
 
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int axis) {
-  require_gradient_alike("log_softmax_backward", grad, y);
-  const int at = normal_axis(axis, std::max(1, y.rank()), "log_softmax_backward");
-  if (!y.rank()) return squeeze(log_softmax_backward(unsqueeze(grad, 0), unsqueeze(y, 0), 0), {0});
-  const WithoutGraph plainly;
-  return log_softmax_grad(grad, y, at);
+  return gradient_along("log_softmax_backward", grad, y, axis, log_softmax_grad);
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {

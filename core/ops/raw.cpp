@@ -47,7 +47,6 @@ uint8_t dtype_of_call(const OpInfo& op, const Tensor& out, std::span<const OpInp
 }
 
 void require_operand(const OpInfo& op, int operand, const Tensor& x, const Tensor& out, uint8_t dtype) {
-  require_defined(x, kName);
   if (&device_of(x) != &device_of(out)) throw_not_together(op.name, x, out);
   const uint8_t expected = op.operand_dtype(operand, dtype);
   if (expected && dtype_of(x) != expected)
@@ -102,7 +101,7 @@ class Inputs {
       const int operand = static_cast<int>(k) + 1;
       if (const Number* const number = std::get_if<Number>(&inputs[k])) {
         if (!is_by_element && op.opcode != PLUGRAD_OP_FILL) refuse(kName, std::string(op.name) + " takes no number");
-        numbers_[k] = number_operand(static_cast<Op>(op.opcode), op.operand_dtype(operand, dtype), *number).view;
+        views_[k] = number_operand(static_cast<Op>(op.opcode), op.operand_dtype(operand, dtype), *number).view;
         continue;
       }
       Tensor x = std::get<Tensor>(inputs[k]);
@@ -117,7 +116,7 @@ class Inputs {
       }
       is_empty_ |= !view.count;
       tensors_[k] = std::move(x);
-      numbers_[k] = view;
+      views_[k] = view;
     }
     if (op.shape == OpShape::contraction && tensors_[0].size(-1) != tensors_[1].size(-2)) refuse_shape(op, tensors_[0], out);
   }
@@ -125,12 +124,12 @@ class Inputs {
   bool is_empty() const { return is_empty_; }
   const Tensor& tensor(size_t k) const { return tensors_[k]; }
   Operand operator[](size_t k) const {
-    return tensors_[k].defined() ? operand(tensors_[k], numbers_[k]) : Operand(numbers_[k], nullptr);
+    return tensors_[k].defined() ? operand(tensors_[k], views_[k]) : Operand(views_[k], nullptr);
   }
 
  private:
   Tensor tensors_[kMostInputs];
-  plugrad_view numbers_[kMostInputs];  // the view of each operand, or its number
+  plugrad_view views_[kMostInputs];  // of each operand, or a number
   bool is_empty_ = false;
 };
 

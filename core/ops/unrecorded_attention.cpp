@@ -30,7 +30,7 @@ Shape with(const Tensor& x, int64_t rows, int64_t columns) {
   shape[shape.size() - 1] = columns;
   return shape;
 }
-Shape rows_of(const Tensor& x) {
+Shape row_shape(const Tensor& x) {
   Shape shape;
   for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.size(i));
   return shape;
@@ -79,14 +79,14 @@ Attention attention_with_lse(const Tensor& query, const Tensor& key, const Tenso
     const Tensor out = empty(Op::ATTENTION, device, with(query, query.size(-2), value.size(-1)), dtype_of(query));
     const Tensor lse = empty(Op::ATTENTION, device, with(query, query.size(-2), 1), accumulator_dtype(dtype_of(query)));
     if (try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, o.attributes))
-      return {out, reshape(lse, rows_of(query))};
+      return {out, reshape(lse, row_shape(query))};
     count_decomposition(query);
   }
   const Tensor scores = scores_of(o);
   const Tensor lse = scores.size(-1) ? logsumexp(scores, {-1}, true)
                                      : full(with(query, query.size(-2), 1), kNever, scores.dtype(), query.device());
   const Tensor out = matmul(weights_of(scores, lse), at_least_f32(value));
-  return {cast(out, query.dtype()), reshape(lse, rows_of(query))};
+  return {cast(out, query.dtype()), reshape(lse, row_shape(query))};
 }
 
 AttentionGradients attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -98,7 +98,7 @@ AttentionGradients attention_backward(const Tensor& grad, const Tensor& query, c
   require_gradient_alike(kName, grad, out);
   require_gradient(kName, grad, query);
   require_floating(kName, lse);
-  if (out.shape() != with(query, query.size(-2), value.size(-1)) || lse.shape() != rows_of(query) ||
+  if (out.shape() != with(query, query.size(-2), value.size(-1)) || lse.shape() != row_shape(query) ||
       &device_of(lse) != &device_of(query))
     refuse(kName, "grad and out are " + out.shape().text() + " and lse " + lse.shape().text() +
                       ": expected (.., l, v) and (.., l) on the device of query");
