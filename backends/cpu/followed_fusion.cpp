@@ -78,9 +78,7 @@ class FollowedFusion final : public FusionKernel {
  public:
   FollowedFusion(OpenDevice& device, const Fusion& fusion, const KernelRow& head, Rest rest,
                  std::unique_ptr<TiledFusion> tiled, bool flushes)
-      : FusionKernel(device, run_kernel<run>, workspace_of),
-        block_(reinterpret_cast<const uint64_t*>(&fusion.block()),
-               reinterpret_cast<const uint64_t*>(&fusion.block()) + fusion.block().struct_size / sizeof(uint64_t)),
+      : FusionKernel(device, run_kernel<run>, workspace_of), kept_(fusion.block()),
         head_{{sizeof(plugrad_kernel), 0, head.run, head.workspace}, &device, &head}, rest_(std::move(rest)),
         tiled_(std::move(tiled)), flushes_(flushes) {}
 
@@ -99,7 +97,7 @@ class FollowedFusion final : public FusionKernel {
   static FollowedFusion& of(const plugrad_kernel* kernel) {
     return const_cast<FollowedFusion&>(*static_cast<const FollowedFusion*>(kernel));
   }
-  Fusion fusion() const { return Fusion(*reinterpret_cast<const plugrad_fusion*>(block_.data())); }
+  Fusion fusion() const { return kept_.fusion(); }
 
   static uint64_t workspace_of(const plugrad_kernel* kernel, const plugrad_op* op) noexcept {
     const Calls calls(of(kernel), *op);
@@ -134,7 +132,7 @@ class FollowedFusion final : public FusionKernel {
     return product->run(Call(&head_, nullptr, &calls.head), following);
   }
 
-  const std::vector<uint64_t> block_;
+  const KeptFusion kept_;
   const BoundKernel head_;
   const Rest rest_;
   const std::unique_ptr<TiledFusion> tiled_;
@@ -160,14 +158,7 @@ void FollowedFusion::Calls::place_result(plugrad_buffer* buffer, uint64_t offset
 }
 
 void FollowedFusion::Calls::make_head(const FollowedFusion& of, const Fusion& fusion, const plugrad_op& op) {
-  head_views[0] = &result;
-  std::copy_n(op.views + op.outputs, fusion.head_inputs(), head_views + 1);
-  head = op;
-  head.opcode = fusion.head()->opcode;
-  head.views = head_views;
-  head.attributes = fusion.attributes_of(*fusion.head());
-  head.outputs = 1;
-  head.inputs = static_cast<uint16_t>(fusion.head_inputs());
+  head = head_op(fusion, op, result, head_views);
   if (of.head_.workspace) head_bytes = of.head_.workspace(&of.head_, &head);
   head.workspace_bytes = head_bytes;
 }

@@ -11,9 +11,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment 
 class PlainFusion final : public FusionKernel {
  public:
   PlainFusion(OpenDevice& device, const plugrad_fusion& fusion)
-      : FusionKernel(device, run_kernel<run>, workspace_of),
-        block_(reinterpret_cast<const uint64_t*>(&fusion),
-               reinterpret_cast<const uint64_t*>(&fusion) + fusion.struct_size / sizeof(uint64_t)) {
+      : FusionKernel(device, run_kernel<run>, workspace_of), kept_(fusion) {
     size_t made = fusion.inputs;
     for (const plugrad_fusion_instruction& each : this->fusion().instructions()) {
       plugrad_signature signature = this->fusion().signature_of(each, made);
@@ -26,7 +24,7 @@ class PlainFusion final : public FusionKernel {
   bool is_complete() const { return std::find(kernels_.begin(), kernels_.end(), nullptr) == kernels_.end(); }
 
  private:
-  Fusion fusion() const { return Fusion(*reinterpret_cast<const plugrad_fusion*>(block_.data())); }
+  Fusion fusion() const { return kept_.fusion(); }
   const plugrad_kernel* kernel_for(const plugrad_signature& signature) const {
     return resolve_row(reinterpret_cast<plugrad_device*>(device), &signature);
   }
@@ -37,7 +35,7 @@ class PlainFusion final : public FusionKernel {
   static uint64_t workspace_of(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
   static void run(const Call& call);
 
-  std::vector<uint64_t> block_;
+  KeptFusion kept_;
   std::vector<const plugrad_kernel*> kernels_;  // of the instructions
 };
 

@@ -32,8 +32,7 @@ class Pipeline final : public FusionKernel {
   Pipelines& pipelines_;
   const int rank_;
   const FusionModule module_;
-  mutable std::mutex mutex_;
-  mutable std::array<std::atomic<VkPipeline>, 3> made_{};  // by mode
+  const std::array<LazyPipeline, 3> made_{};  // by mode
 };
 
 // Throws UNSUPPORTED if offsets do not fit 32 bits.
@@ -85,12 +84,9 @@ Space Pipeline::space_for(const plugrad_op& op) const {
   return space;
 }
 
-// Returns the pipeline of a mode. The first use of a mode takes the time of a compilation.
+// Returns the pipeline of a mode.
 VkPipeline Pipeline::made(uint32_t mode) const {
-  if (const VkPipeline known = made_[mode].load(std::memory_order_acquire)) return known;
-  const std::lock_guard lock(mutex_);
-  if (!made_[mode]) made_[mode] = pipelines_.compile(module_.words, 32, {.mode = mode});
-  return made_[mode];
+  return made_[mode].get([&] { return pipelines_.compile(module_.words, 32, {.mode = mode}); });
 }
 
 // Reductions take the passes of reduce.comp, so their results have the same bits.

@@ -5,7 +5,27 @@
 
 #include <plugrad/sdk/fusion.hpp>
 
+#include <atomic>
+#include <mutex>
+#include <span>
+#include <vector>
+
 namespace plugrad::vulkan {
+
+// A pipeline that its first use compiles.
+class LazyPipeline {
+ public:
+  template <class Compile> VkPipeline get(Compile compile) const {
+    if (const VkPipeline known = made_.load(std::memory_order_acquire)) return known;
+    const std::lock_guard lock(mutex_);
+    if (!made_) made_ = compile();
+    return made_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::atomic<VkPipeline> made_{};
+};
 
 // Returns the kernel, or null if module_of writes no module.
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, Pipelines& pipelines, const plugrad_fusion& fusion);

@@ -2,7 +2,7 @@
 #include <backends/vulkan/fusion.hpp>
 #include <backends/vulkan/products.hpp>
 
-#include <atomic>
+#include <array>
 #include <numeric>
 
 namespace plugrad::vulkan {
@@ -17,15 +17,13 @@ static_assert(offsetof(ProductAndSpace, space) == 416);  // SIZE_OF_PRODUCT of p
 class ProductPipeline final : public FusionKernel {
  public:
   ProductPipeline(OpenDevice& device, Pipelines& pipelines, const plugrad_fusion& fusion, std::vector<uint32_t> module)
-      : FusionKernel(device, run_kernel<run>, nullptr), pipelines_(pipelines), module_(std::move(module)),
-        block_(reinterpret_cast<const uint64_t*>(&fusion),
-               reinterpret_cast<const uint64_t*>(&fusion) + fusion.struct_size / sizeof(uint64_t)) {}
+      : FusionKernel(device, run_kernel<run>, nullptr), pipelines_(pipelines), module_(std::move(module)), kept_(fusion) {}
 
  private:
   static void run(const Call& call) {
     const auto& self = *static_cast<const ProductPipeline*>(call.kernel());
     const ProductAndSpace parameters = self.parameters_of(call.op());
-    const VkPipeline pipeline = self.made();
+    const VkPipeline pipeline = self.pipeline();
     auto& stream = call.stream<VulkanStream>();
     stream.demand_sound();
     VulkanStream::Recording recording(stream, call.op().number);
@@ -34,18 +32,11 @@ class ProductPipeline final : public FusionKernel {
   }
 
   ProductAndSpace parameters_of(const plugrad_op& op) const {
-    const Fusion fusion(*reinterpret_cast<const plugrad_fusion*>(block_.data()));
-    const int head_inputs = static_cast<int>(fusion.head_inputs());
+    const Fusion fusion = kept_.fusion();
     plugrad_view result = head_result(fusion, op);
     result.buffer = op.views[op.outputs]->buffer;  // never written: the result stays in registers
-    const plugrad_view* views[PLUGRAD_MAX_OPERANDS] = {&result};
-    std::copy_n(op.views + op.outputs, head_inputs, views + 1);
-    plugrad_op head = op;
-    head.opcode = fusion.head()->opcode;
-    head.flags = kPlainFlags;
-    head.views = views;
-    head.outputs = 1;
-    head.inputs = static_cast<uint16_t>(head_inputs);
+    const plugrad_view* views[PLUGRAD_MAX_OPERANDS];
+    const plugrad_op head = head_op(fusion, op, result, views);
     const Call product(this, nullptr, &head);
     const int64_t k = product.in(0).shape[result.rank - 1];
     demand_narrow(product, k);
@@ -53,26 +44,23 @@ class ProductPipeline final : public FusionKernel {
       throw BackendError(PLUGRAD_UNSUPPORTED, "a fusion's product takes sums of at most 4096 products, and 2^30 elements");
     ProductAndSpace parameters{product_of(product), {}};
     parameters.product.k = static_cast<uint32_t>(k);
-    std::vector<int> order(static_cast<size_t>(fusion.rank()));
+    std::array<int, PLUGRAD_MAX_RANK> axes;
+    const auto order = std::span(axes).first(static_cast<size_t>(fusion.rank()));
     std::iota(order.rbegin(), order.rend(), 0);
-    set_places(parameters.space, op, space_of(fusion, op), order, head_inputs);
+    set_places(parameters.space, op, space_of(fusion, op), order, head.inputs);
     return parameters;
   }
 
-  // The first use takes the time of a compilation.
-  VkPipeline made() const {
-    if (const VkPipeline known = made_.load(std::memory_order_acquire)) return known;
-    const std::lock_guard lock(mutex_);
-    const Fusion fusion(*reinterpret_cast<const plugrad_fusion*>(block_.data()));
-    if (!made_) made_ = pipelines_.compile(module_, 32, {.mode = fusion.head()->opcode == PLUGRAD_OP_MATMUL_ADD});
-    return made_;
+  VkPipeline pipeline() const {
+    return made_.get([this] {
+      return pipelines_.compile(module_, 32, {.mode = kept_.fusion().head()->opcode == PLUGRAD_OP_MATMUL_ADD});
+    });
   }
 
   Pipelines& pipelines_;
   const std::vector<uint32_t> module_;
-  const std::vector<uint64_t> block_;
-  mutable std::mutex mutex_;
-  mutable std::atomic<VkPipeline> made_{};
+  const KeptFusion kept_;
+  const LazyPipeline made_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 namespace plugrad {
@@ -72,6 +73,18 @@ class Fusion {
     return reinterpret_cast<const T*>(reinterpret_cast<const char*>(block_) + offset);
   }
   const plugrad_fusion* block_;
+};
+
+// A copy of a fusion, for its kernel.
+class KeptFusion {
+ public:
+  explicit KeptFusion(const plugrad_fusion& fusion)
+      : block_(reinterpret_cast<const uint64_t*>(&fusion),
+               reinterpret_cast<const uint64_t*>(&fusion) + fusion.struct_size / sizeof(uint64_t)) {}
+  Fusion fusion() const { return Fusion(*reinterpret_cast<const plugrad_fusion*>(block_.data())); }
+
+ private:
+  std::vector<uint64_t> block_;
 };
 
 // --- Checks, for tests and devices that check their host.
@@ -204,6 +217,20 @@ inline plugrad_view head_result(const Fusion& p, const plugrad_op& op) {
   v.offset = 0;
   for (int d = v.rank; d-- > 0; v.count *= v.shape[d]) v.strides[d] = v.count;
   return v;
+}
+
+// Returns the call of a product as the head of a fusion's call. result: the head's result. views: room for all operands of
+// the head; the call refers to it. The workspace is the fusion's.
+inline plugrad_op head_op(const Fusion& p, const plugrad_op& op, const plugrad_view& result, const plugrad_view** views) {
+  views[0] = &result;
+  std::copy_n(op.views + op.outputs, p.head_inputs(), views + 1);
+  plugrad_op head = op;
+  head.opcode = p.head()->opcode;
+  head.views = views;
+  head.attributes = p.attributes_of(*p.head());
+  head.outputs = 1;
+  head.inputs = static_cast<uint16_t>(p.head_inputs());
+  return head;
 }
 
 // Returns a description of the first flaw of a call's operands, or "". The call's fusion itself has no flaws.
