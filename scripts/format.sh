@@ -18,6 +18,6 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-find backends bench core examples plugins process python sdk tests tools -type f \
+find backends bench bridges core examples plugins process python sdk tests tools -type f \
   \( -name '*.c' -o -name '*.cpp' -o -name '*.cu' -o -name '*.h' -o -name '*.hpp' \) -print0 |
   xargs -0 -P "$(nproc)" -n 50 "$tool" "${action[@]}"

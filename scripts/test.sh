@@ -80,7 +80,11 @@ venv=build/venv
 build_python() {
   local python=${PYTHON:-/usr/bin/python3} log=build/python.log
   if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
-  if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check '.[test]' >"$log" 2>&1; then
+  local pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check)
+  rm -f build/wheels/plugrad-*.whl
+  if ! { "${pip[@]}" wheel --no-deps --wheel-dir build/wheels . &&
+         "${pip[@]}" install "$(ls build/wheels/plugrad-*.whl)[test]" &&
+         "${pip[@]}" install --no-deps --force-reinstall build/wheels/plugrad-*.whl; } >"$log" 2>&1; then
     cat "$log"
     echo "python: the package could not be built"
     return 1
@@ -99,6 +103,18 @@ test_python() {
   done
 }
 
+# The package plugrad-torch. PLUGRAD_TORCH=off leaves it out, and with it the download of PyTorch.
+test_torch() {
+  if [ "${PLUGRAD_TORCH:-}" = off ]; then
+    echo "left out: plugrad-torch (PLUGRAD_TORCH=off)"
+  elif [ "$level" = quick ]; then
+    echo "left out: PyTorch's operators on all dtypes, PyTorch 2.11 (scripts/test.sh full)"
+    PLUGRAD_TORCH_TESTS='not full' scripts/torch.sh
+  else
+    scripts/torch.sh 2.11.0 2.15.0
+  fi
+}
+
 run_tidy() {
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     "$(. scripts/pinned.sh && pinned_name clang-tidy)"
@@ -115,6 +131,7 @@ timed 'release: tests' run_tests release build -- --label-regex "$labels"
 timed 'Python: build' build_python
 timed 'format' scripts/format.sh --check
 timed 'Python: tests' test_python
+timed 'PyTorch' test_torch
 
 if [ "$level" != quick ]; then
   timed 'clang-tidy' run_tidy

@@ -74,6 +74,7 @@ RULES = [
     ("examples/*", PUBLIC + ["examples/{0}"], MACHINE),
     ("tools", PUBLIC + ["tools"], MACHINE | {"program_options", "json"}),
     ("python", PUBLIC + ["python"], MACHINE | {"python"}),
+    ("bridges/torch", PUBLIC + ["bridges/torch"], MACHINE | {"torch"}),
     ("bench/vulkan", SDK + ["sdk/conformance", "backends/vulkan/*"], MACHINE),
     ("bench", PUBLIC + ["bench"], MACHINE | {"benchmark", "torch", "cuda"}),
     ("tests/streams", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
@@ -108,7 +109,7 @@ def place(path):
         return "bench/vulkan"
     if parts[0] in ("tools", "bench", "python", "process") or parts[0] == "tests" and len(parts) == 2:
         return parts[0]
-    if parts[0] in ("sdk", "tests", "examples") and len(parts) > 2:
+    if parts[0] in ("sdk", "tests", "examples", "bridges") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}"
     return None
 
@@ -126,7 +127,7 @@ def include_roots(root, is_test):
     """The directories whose headers are included as <plugrad/...>; a test may have replacements for external headers."""
     stand_ins = sorted(root.glob("tests/*/include")) if is_test else []
     return [*stand_ins, root / "sdk/include", root / "core/include", *sorted(root.glob("backends/*/include")),
-            *sorted(root.glob("plugins/*/include"))]
+            *sorted(root.glob("plugins/*/include")), *sorted(root.glob("bridges/*"))]
 
 
 def locate(root, roots, including, name, quoted):
@@ -151,7 +152,7 @@ def check_include(root, roots, file, rule, name, quoted):
         allowed = folder is not None and any(fnmatchcase(folder, p) for p in ours)
         return None if allowed else f"is {folder or target}; allowed of ours: {', '.join(ours)}"
     if name.startswith(("plugrad/", "process/", "core/", "backends/", "plugins/", "sdk/", "tests/", "tools/", "bench/",
-                        "python/")):
+                        "python/", "bridge/")):
         return "there is no such file"
     kind = outside_kind(name)
     return None if kind in outside else f"is from outside ({kind or 'unknown'}); allowed: {', '.join(sorted(outside))}"

@@ -17,7 +17,7 @@ FUNCTION_LINES, FUNCTION_LINES_P90 = 40, 15
 FILE_LINES, KERNEL_FILE_LINES = 400, 600
 CXX = {".cpp", ".hpp", ".cu", ".cuh", ".inl"}
 CODE = CXX | {".c", ".h", ".def", ".py", ".cmake", ".sh", ".in"}
-PRODUCT = ("core/", "sdk/", "backends/", "plugins/", "tools/", "python/")
+PRODUCT = ("core/", "sdk/", "backends/", "plugins/", "tools/", "python/", "bridges/")
 
 
 def sources(root):
@@ -57,7 +57,7 @@ def python_functions(text):
 def product_functions(texts):
     """The functions of the product as (file, function): all but tests, benchmarks and examples."""
     for name, text in texts.items():
-        if name.startswith(PRODUCT) and not name.startswith("python/tests/"):
+        if name.startswith(PRODUCT) and not name.startswith(("python/tests/", "bridges/torch/tests/")):
             if suffix(name) in CXX | {".c", ".h"}:
                 yield from ((name, function) for function in cxx.functions(text))
             elif suffix(name) == ".py":

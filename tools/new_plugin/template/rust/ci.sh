@@ -20,3 +20,8 @@ if command -v plugrad >/dev/null; then
 else
   echo "left out: training (plugrad is not installed)"
 fi
+if python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("plugrad_torch") is None)' 2>/dev/null; then
+  python3 torch_test.py "$plugin"
+else
+  echo "left out: PyTorch (python3 has no package plugrad-torch)"
+fi
