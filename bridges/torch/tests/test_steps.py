@@ -20,7 +20,8 @@ def eager(name, optimizer, device):
     return models.train(name, optimizer, device, STEPS)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "sgd fused"])
+# An optimiser of several ops for each parameter takes longer, most of all on a GPU that the CPU stands in for.
+@pytest.mark.parametrize("optimizer", ["sgd fused", pytest.param("sgd", id="sgd full")])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "gpt", "bert", "lstm"])
 def test_a_recorded_step_has_the_bits_of_the_eager_one(name, optimizer, device):
     net = models.model(name).to(device)
