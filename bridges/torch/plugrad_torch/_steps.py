@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from plugrad_torch._devices import TYPE
 from plugrad_torch._library import ops
+from plugrad_torch._state import State
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int)
 
@@ -72,74 +73,6 @@ class _RefuseHostState(TorchDispatchMode):
         return op(*args, **kwargs)
 
 
-def _values_of(f, arguments):
-    """Returns what a function can reach: its closure, its globals, its object and its arguments."""
-    values = list(arguments)
-    while isinstance(f, functools.partial):
-        values += [*f.args, *f.keywords.values()]
-        f = f.func
-    code = getattr(f, "__code__", None)
-    if code is None:
-        return [*values, f, getattr(f, "__self__", None)]
-    for cell in f.__closure__ or ():
-        try:
-            values.append(cell.cell_contents)
-        except ValueError:  # not bound yet
-            pass
-    return [*values, *(f.__globals__[name] for name in code.co_names if name in f.__globals__), getattr(f, "__self__", None)]
-
-
-class _State:
-    """What a step depends on besides its arguments: parameters, buffers, and the state and numbers of optimisers."""
-
-    def __init__(self, f, arguments):
-        modules, optimizers = {}, {}
-        for value in _values_of(f, arguments):
-            attributes = [] if isinstance(value, torch.nn.Module) else list(getattr(value, "__dict__", {}).values())
-            for each in (value, *attributes):
-                if isinstance(each, torch.nn.Module):
-                    modules.update((id(m), m) for m in each.modules())
-                elif isinstance(each, torch.optim.Optimizer):
-                    optimizers[id(each)] = each
-        self.modules, self.optimizers = list(modules.values()), list(optimizers.values())
-
-    def parameters(self):
-        """Returns all parameters on plugrad's devices, each once."""
-        found = {}
-        for module in self.modules:
-            for p in module._parameters.values():
-                if p is not None and p.device.type == TYPE:
-                    found[id(p)] = p
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                for p in group["params"]:
-                    found[id(p)] = p
-        return list(found.values())
-
-    def key(self, parameters):
-        """Returns a tuple that changes if a tensor of the state lies elsewhere, or a number is another."""
-        key = [p.data_ptr() for p in parameters]
-        for module in self.modules:
-            key.append(module.training)
-            for buffer in module._buffers.values():
-                key.append(_number(buffer))
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                for name, value in group.items():
-                    if name != "params":
-                        key.append(_number(value))
-            for state in optimizer.state.values():
-                for value in state.values():
-                    key.append(_number(value))
-        return tuple(key)
-
-
-def _number(value):
-    if isinstance(value, torch.Tensor):
-        return value.data_ptr() if value.device.type == TYPE else None
-    return value if isinstance(value, (int, float, bool, str, tuple, type(None))) else repr(value)
-
-
 class _TrainingStep:
     """The callable that step() returns."""
 
@@ -160,15 +93,15 @@ class _TrainingStep:
             tensors.extend([x] if is_ours else [])
             others.append(x.requires_grad if is_ours else repr(x))
         if self.state is None:  # an optimiser makes its state at its first step, outside any recording
-            self.state = _State(self.f, leaves)
+            self.state = State(self.f, leaves)
             return self.f(*args, **kwargs)
         parameters = self.state.parameters()
         before = [p.grad for p in parameters]
-        key = (spec and str(spec), *others, *(g is None for g in before), torch.is_autocast_enabled(TYPE),
+        key = (spec and str(spec), *others, *[g is None for g in before], torch.is_autocast_enabled(TYPE),
                torch.get_autocast_dtype(TYPE), *self.state.key(parameters))
         name = self.names.setdefault(key, str(len(self.names)))
         self.call = (leaves, spec, parameters, name)
-        made = self.step(*tensors, *(g for g in before if g is not None), constants=name)
+        made = self.step(*tensors, *[g for g in before if g is not None], constants=name)
         return self._give(made, parameters, name)
 
     def _run(self, *inside):

@@ -204,3 +204,24 @@ def test_an_op_of_the_cpu_inside_a_compiled_graph_is_named(first):
     compiled = torch.compile(lambda x: torch.special.airy_ai(x) + 1, backend="plugrad")
     with pytest.raises(Exception, match="aten::special_airy_ai"):
         compiled(torch.ones(3, device=first))
+
+
+def test_a_rate_on_the_host_is_not_stale(first):
+    net = torch.nn.Linear(3, 2).to(first)
+    rate = torch.tensor(0.5)
+    rule = torch.optim.SGD(net.parameters(), lr=rate, foreach=False)
+
+    @plugrad_torch.step
+    def train(x):
+        rule.zero_grad()
+        loss = net(x).sum()
+        loss.backward()
+        rule.step()
+        return loss
+
+    x = torch.ones(1, 3, device=first)
+    for value in (0.5, 0.5, 0.5, 2.0, 0.5):
+        rate.fill_(value)
+        before = net.bias.detach().cpu()
+        train(x)
+        assert torch.equal(net.bias.detach().cpu(), before - value), value
