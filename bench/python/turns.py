@@ -70,15 +70,16 @@ class Library:
         return json.loads(self.child.stdout.readline())
 
 
-def serve(make_rows, name, clock):
-    """Prints the names of the rows, then a time for each row named on standard input; nothing if the library is missing."""
+def serve(make_rows, name, clock, package=None):
+    """Prints the names of the rows, then a time for each row named on standard input; nothing if the library is missing.
+    The package gives the version."""
     from importlib import metadata
     try:
         rows = make_rows()
     except ImportError:
         return
     packages = {"PyTorch": "torch", "torch.compile": "torch", "llama.cpp": "llama-cpp-python", "plugrad, eager": "plugrad"}
-    version = metadata.version(packages.get(name, name.lower()))
+    version = metadata.version(package or packages.get(name, name.lower()))
     print(json.dumps([f"{name} {version}", list(rows)]), flush=True)
     for line in sys.stdin:
         print(json.dumps(seconds(rows[line.strip()], clock)), flush=True)
@@ -102,20 +103,21 @@ def measured(row, libraries, rounds):
 
 
 def table(libraries, rounds, only=""):
-    """Yields the lines of a Markdown table of the first library's rows. Ratio: another library's median over the first's."""
+    """Yields the lines of a Markdown table. Ratio: a library's median over the median of the first library with the row."""
     ours, others = libraries[0], [each for each in libraries[1:] if each.rows]
     titles = [ours.version, *(f"{each.version} | times faster" for each in others)]
     yield "| row | " + " | ".join(titles) + " |"
     yield "|---" * (2 + 2 * len(others)) + "|"
-    for row in ours.rows:
+    for row in dict.fromkeys(row for each in (ours, *others) for row in each.rows):
         if not re.search(only, row):
             continue
         times = measured(row, [ours, *others], rounds)
-        cells = [text_of(times[ours.name])]
+        first = next(iter(times))
+        cells = [text_of(times[ours.name]) if ours.name in times else ""]
         for each in others:
             known = times.get(each.name)
-            ratio = f"{statistics.median(known) / statistics.median(times[ours.name]):.2f}" if known else ""
-            cells += [text_of(known) if known else "", ratio]
+            ratio = statistics.median(known) / statistics.median(times[first]) if known else None
+            cells += [text_of(known) if known else "", f"{ratio:.2f}" if known and each.name != first else ""]
         yield f"| {row} | " + " | ".join(cells) + " |"
 
 
