@@ -16,6 +16,17 @@ def deterministic():
     torch.use_deterministic_algorithms(False)
 
 
+def training(net, rule):
+    """Returns a training step."""
+    def train(x, y):
+        rule.zero_grad()
+        loss = models.loss_of(net, x, y)
+        loss.backward()
+        rule.step()
+        return loss
+    return train
+
+
 def eager(name, optimizer, device):
     return models.train(name, optimizer, device, STEPS)
 
@@ -27,14 +38,7 @@ def test_a_recorded_step_has_the_bits_of_the_eager_one(name, optimizer, device):
     net = models.model(name).to(device)
     x, y = (tensor.to(device) for tensor in models.data(name))
     rule = models.OPTIMIZERS[optimizer](net.parameters())
-
-    @plugrad_torch.step
-    def train(x, y):
-        rule.zero_grad()
-        loss = models.loss_of(net, x, y)
-        loss.backward()
-        rule.step()
-        return loss
+    train = plugrad_torch.step(training(net, rule))
 
     losses = [train(x, y).item() for _ in range(STEPS)]
     assert losses == eager(name, optimizer, device)
@@ -47,14 +51,7 @@ def test_a_recorded_step_counts_on_the_device(optimizer, device):
     net = models.model("mlp").to(device)
     x, y = (tensor.to(device) for tensor in models.data("mlp"))
     rule = models.OPTIMIZERS[optimizer](net.parameters())
-
-    @plugrad_torch.step
-    def train(x, y):
-        rule.zero_grad()
-        loss = models.loss_of(net, x, y)
-        loss.backward()
-        rule.step()
-        return loss
+    train = plugrad_torch.step(training(net, rule))
 
     losses = [train(x, y).item() for _ in range(STEPS)]
     assert models.worst(losses, eager("mlp", optimizer, device)) < 2e-6
@@ -66,14 +63,7 @@ def test_an_optimiser_that_counts_on_the_host_is_refused(first):
     net = models.model("mlp").to(first)
     x, y = (tensor.to(first) for tensor in models.data("mlp"))
     rule = torch.optim.AdamW(net.parameters(), lr=1e-3)
-
-    @plugrad_torch.step
-    def train(x, y):
-        rule.zero_grad()
-        loss = models.loss_of(net, x, y)
-        loss.backward()
-        rule.step()
-        return loss
+    train = plugrad_torch.step(training(net, rule))
 
     train(x, y)
     with pytest.raises(RuntimeError, match="Give an optimiser that counts its steps capturable=True or fused=True"):
@@ -82,21 +72,13 @@ def test_an_optimiser_that_counts_on_the_host_is_refused(first):
 
 
 def test_the_rate_of_an_optimiser_is_not_stale(first):
-    net = models.model("mlp").to(first)
     x, y = (tensor.to(first) for tensor in models.data("mlp"))
 
     def run(wrap):
         net = models.model("mlp").to(first)
         rule = torch.optim.SGD(net.parameters(), lr=0.1)
         schedule = torch.optim.lr_scheduler.StepLR(rule, 3, 0.1)
-
-        def train(x, y):
-            rule.zero_grad()
-            loss = models.loss_of(net, x, y)
-            loss.backward()
-            rule.step()
-            return loss
-        train, losses = wrap(train), []
+        train, losses = wrap(training(net, rule)), []
         for _ in range(8):
             losses.append(train(x, y).item())
             schedule.step()
