@@ -207,3 +207,35 @@ def test_a_rate_on_the_host_is_not_stale(first):
         before = net.bias.detach().cpu()
         train(x)
         assert torch.equal(net.bias.detach().cpu(), before - value), value
+
+
+def test_the_betas_of_an_optimiser_are_not_stale(first):
+    x, y = (tensor.to(first) for tensor in models.data("mlp"))
+
+    def run(wrap):
+        net = models.model("mlp").to(first)
+        rule = torch.optim.AdamW(net.parameters(), lr=1e-2, fused=True)
+        train, losses = wrap(training(net, rule)), []
+        for beta in (0.9, 0.9, 0.9, 0.5, 0.9):
+            rule.param_groups[0]["betas"] = beta, 0.99
+            losses.append(train(x, y).item())
+        return losses
+    assert models.worst(run(plugrad_torch.step), run(lambda f: f)) < 2e-6
+
+
+def test_a_parameter_that_comes_to_the_device_later_gets_its_gradient(first):
+    there, later = torch.nn.Linear(3, 2).to(first), torch.nn.Linear(3, 2)
+
+    @plugrad_torch.step
+    def train(x):
+        loss = sum(part(x).sum() for part in (there, later) if not part.bias.is_cpu)
+        loss.backward()
+        return loss
+
+    x = torch.ones(1, 3, device=first)
+    for _ in range(3):
+        train(x)
+    later.to(first)
+    for count in (1, 2, 3):
+        train(x)
+        assert later.bias.grad.cpu().tolist() == [count, count]
