@@ -5,10 +5,11 @@
     build/torch-2.15.0/bin/python bench/python/torch_devices.py [--only REGEX] [--rounds 9] [--out FILE]
 
 Each row is an unchanged program of PyTorch: a training step with a fused optimiser, whose loss is read, or one op on one
-element. A recorded step is plugrad_torch.step; torch.compile compiles the loss with its gradient, as users write it. Times
-are the processor's, of one thread.
+element. The step is plugrad_torch.step's; torch.compile compiles the loss with its gradient, as users write it, by plugrad
+or by Inductor. Times are the processor's, of one thread.
 """
 import argparse
+import functools
 import os
 import runpy
 import sys
@@ -18,12 +19,12 @@ from pathlib import Path
 import turns
 
 ROOT = Path(__file__).resolve().parents[2]
-# Ours first: the ratios are the other columns' times over its times.
-NAMES = ("recorded step", "torch.compile, plugrad", "eager, plugrad", "eager, PyTorch", "torch.compile, Inductor")
+# The ratios are a column's times over the first column's times.
+NAMES = ("plugrad-torch, eager", "plugrad-torch, torch.compile", "plugrad-torch, step", "PyTorch", "torch.compile")
 
 
 def networks():
-    """Returns rows: name -> (model, batch, classes, optimiser)."""
+    """Returns rows: name -> (model, (batch, classes), optimiser); and the function of the loss."""
     import torch
     from torch import nn
     models = types.SimpleNamespace(**runpy.run_path(str(ROOT / "bridges/torch/tests/models.py")))
@@ -56,9 +57,8 @@ def networks():
         "GPT, 2 x 64, 8 x 32": (lambda: models.GPT(length=32, width=64), tokens(8, 32), sgd),
         "BERT, 2 x 64, 8 x 32": (lambda: models.BERT(length=32, width=64), tokens(8, 32), sgd),
         "LSTM, 2 x 24, 8 x 16": (models.LSTM, tokens(8, 16), sgd),
-        "CNN of the example, batch 128, AdamW": (example_cnn, images(128, 1, 28, 28), adamw),
-        "GPT of the example, 4 x 128, 12 x 64, AdamW":
-            (lambda: models.GPT(length=64, width=128, layers=4), tokens(12, 64), adamw),
+        "CNN of examples/cnn, batch 128, AdamW": (example_cnn, images(128, 1, 28, 28), adamw),
+        "GPT, 4 x 128, 12 x 64, AdamW": (lambda: models.GPT(length=64, width=128, layers=4), tokens(12, 64), adamw),
     }, models.loss_of
 
 
@@ -80,19 +80,11 @@ def training_rows(device, compile_loss, record):
         for _ in range(4):  # compiles, and records
             step(x, y).item()
         return lambda: step(x, y).item()
-    return {name: Lazy(lambda parts=parts: row(*parts)) for name, parts in rows.items()}
 
-
-class Lazy:
-    """A row that is made when it is first measured."""
-
-    def __init__(self, make):
-        self.make, self.run = make, None
-
-    def __call__(self):
-        if self.run is None:
-            self.run = self.make()
-        return self.run()
+    def lazy(parts):  # made when it is first measured
+        made = functools.cache(lambda: row(*parts))
+        return lambda: made()()
+    return {name: lazy(parts) for name, parts in rows.items()}
 
 
 def one_element_rows(device):
@@ -103,21 +95,22 @@ def one_element_rows(device):
             "sum, one element": lambda: x.sum(), "mm, one element": lambda: torch.mm(m, m)}
 
 
-def is_ours(name):
-    return not name.endswith(("PyTorch", "Inductor"))
-
-
 def rows_of(name):
     import torch
     torch.set_num_threads(1)
     device = torch.device("cpu")
-    if is_ours(name):
+    compile_loss = record = lambda f: f
+    if name.startswith("plugrad-torch"):
         import plugrad_torch
         device = plugrad_torch.device("cpu:0")
-    compiling = {"torch.compile, plugrad": lambda f: torch.compile(f, backend="plugrad"),
-                 "torch.compile, Inductor": torch.compile}.get(name, lambda f: f)
-    rows = training_rows(device, compiling, plugrad_torch.step if name == NAMES[0] else lambda f: f)
-    return {**rows, **(one_element_rows(device) if name.startswith("eager") else {})}
+    if name == "plugrad-torch, step":
+        record = plugrad_torch.step
+    elif name == "plugrad-torch, torch.compile":
+        compile_loss = functools.partial(torch.compile, backend="plugrad")
+    elif name == "torch.compile":
+        compile_loss = torch.compile
+    rows = training_rows(device, compile_loss, record)
+    return {**rows, **one_element_rows(device)} if name in ("plugrad-torch, eager", "PyTorch") else rows
 
 
 def main():
@@ -126,8 +119,7 @@ def main():
     turns.add_options(parser)
     options = parser.parse_args()
     if options.serve:
-        package = "plugrad-torch" if is_ours(options.serve) else "torch"
-        return turns.serve(lambda: rows_of(options.serve), options.serve, turns.PROCESSOR, package)
+        return turns.serve(lambda: rows_of(options.serve), options.serve, turns.PROCESSOR)
     os.environ.setdefault("PLUGRAD_PROBE", "off")
     libraries = [turns.Library(name, sys.executable, __file__) for name in NAMES]
     turns.report(libraries, options, "1 thread, processor time", options.only)

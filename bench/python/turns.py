@@ -70,16 +70,16 @@ class Library:
         return json.loads(self.child.stdout.readline())
 
 
-def serve(make_rows, name, clock, package=None):
-    """Prints the names of the rows, then a time for each row named on standard input; nothing if the library is missing.
-    The package gives the version."""
+def serve(make_rows, name, clock):
+    """Prints the names of the rows, then a time for each row named on standard input; nothing if the library is missing."""
     from importlib import metadata
     try:
         rows = make_rows()
     except ImportError:
         return
-    packages = {"PyTorch": "torch", "torch.compile": "torch", "llama.cpp": "llama-cpp-python", "plugrad, eager": "plugrad"}
-    version = metadata.version(package or packages.get(name, name.lower()))
+    packages = {"PyTorch": "torch", "torch.compile": "torch", "llama.cpp": "llama-cpp-python"}
+    package = name.split(", ")[0]  # "plugrad, eager"
+    version = metadata.version(packages.get(package, package.lower()))
     print(json.dumps([f"{name} {version}", list(rows)]), flush=True)
     for line in sys.stdin:
         print(json.dumps(seconds(rows[line.strip()], clock)), flush=True)
@@ -103,21 +103,20 @@ def measured(row, libraries, rounds):
 
 
 def table(libraries, rounds, only=""):
-    """Yields the lines of a Markdown table. Ratio: a library's median over the median of the first library with the row."""
+    """Yields the lines of a Markdown table of the first library's rows. Ratio: another library's median over the first's."""
     ours, others = libraries[0], [each for each in libraries[1:] if each.rows]
     titles = [ours.version, *(f"{each.version} | times faster" for each in others)]
     yield "| row | " + " | ".join(titles) + " |"
     yield "|---" * (2 + 2 * len(others)) + "|"
-    for row in dict.fromkeys(row for each in (ours, *others) for row in each.rows):
+    for row in ours.rows:
         if not re.search(only, row):
             continue
         times = measured(row, [ours, *others], rounds)
-        first = next(iter(times))
-        cells = [text_of(times[ours.name]) if ours.name in times else ""]
+        cells = [text_of(times[ours.name])]
         for each in others:
             known = times.get(each.name)
-            ratio = statistics.median(known) / statistics.median(times[first]) if known else None
-            cells += [text_of(known) if known else "", f"{ratio:.2f}" if known and each.name != first else ""]
+            ratio = f"{statistics.median(known) / statistics.median(times[ours.name]):.2f}" if known else ""
+            cells += [text_of(known) if known else "", ratio]
         yield f"| {row} | " + " | ".join(cells) + " |"
 
 
@@ -135,6 +134,8 @@ def processor_name():
 
 def report(libraries, options, how, only=""):
     """Prints the table line by line, and writes it to options.out."""
+    if not libraries[0].rows:
+        sys.exit(f"{libraries[0].name} is missing: {sys.executable} cannot import it, or cannot load its library")
     lines = [f"{processor_name()}, Python {platform.python_version()}, {how}, load {os.getloadavg()[0]:.1f} at the start; "
              f"medians of {options.rounds} rounds in turns (least to most)", ""]
     print("\n".join(lines))
