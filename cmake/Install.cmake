@@ -14,7 +14,7 @@ endif()" COMPONENT sdk)
 endif()
 install(EXPORT plugrad-sdk FILE plugrad-sdk-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
-install(FILES sdk/plugin.map cmake/PlugradPlugin.cmake DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
+install(FILES sdk/plugin.map sdk/communicator.map cmake/PlugradPlugin.cmake DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(FILES sdk/ops.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT sdk)
 
 # The core, and the headers for programs that use it.

@@ -61,9 +61,19 @@ set(soname libplugrad.so.${PROJECT_VERSION_MAJOR})
 set(library ${PLUGRAD_RELEASE_TREE}/lib/libplugrad.so.${PROJECT_VERSION})
 set(plugins ${PLUGRAD_RELEASE_TREE}/lib/plugrad/plugins-v0)
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+# Communicators where the tree has found their engines.
+set(communicators)
+foreach(communicator gloo mpi)
+  file(STRINGS ${PLUGRAD_RELEASE_TREE}/build.ninja found REGEX "^build plugrad-communicator-${communicator}:" LIMIT_COUNT 1)
+  if(found)
+    list(APPEND communicators plugrad-communicator-${communicator})
+    install(PROGRAMS ${plugins}/libplugrad-communicator-${communicator}.so DESTINATION ${PLUGRAD_PLUGINDIR}
+      COMPONENT communicator-${communicator})
+  endif()
+endforeach()
 add_custom_target(plugrad_release
   COMMAND ${CMAKE_COMMAND} --build ${PLUGRAD_RELEASE_TREE} --parallel ${cores}
-    --target plugrad plugrad-backend-cpu plugrad-backend-reference
+    --target plugrad plugrad-backend-cpu plugrad-backend-reference ${communicators}
   BYPRODUCTS ${library} USES_TERMINAL)
 add_library(plugrad::core SHARED IMPORTED)
 set_target_properties(plugrad::core PROPERTIES IMPORTED_LOCATION ${library} IMPORTED_SONAME ${soname}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the missing packages that plugrad needs for building and testing. Needs Debian 12 or later, and root or sudo.
-# install.sh [GROUP ...], groups: build gpu test data python bench cross; all but cross by default.
+# install.sh [GROUP ...], groups: build gpu distributed test data python bench cross; all but cross by default.
 # Prints nothing if no package is missing, and never removes a package.
 set -euo pipefail
 
@@ -9,6 +9,7 @@ declare -A packages=(
   [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev libeigen3-dev libxbyak-dev
     libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
   [gpu]="libvulkan-dev glslc"
+  [distributed]="libgloo-dev libopenmpi-dev openmpi-bin"
   [test]="libgtest-dev pkg-config python3 mesa-vulkan-drivers vulkan-validationlayers ocl-icd-opencl-dev pocl-opencl-icd"
   [data]="dataset-fashion-mnist"
   [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"
@@ -21,10 +22,10 @@ is_installed() {
 }
 
 wanted=()
-for group in "${@:-build gpu test data python bench}"; do
+for group in "${@:-build gpu distributed test data python bench}"; do
   for name in $group; do
     if [ -z "${packages[$name]:-}" ]; then
-      echo "install.sh: there is no group '$name'; the groups are: build gpu test data python bench cross" >&2
+      echo "install.sh: there is no group '$name'; the groups are: build gpu distributed test data python bench cross" >&2
       exit 2
     fi
     # shellcheck disable=SC2206  # the list is split at blanks on purpose

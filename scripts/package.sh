@@ -1,8 +1,9 @@
 #!/bin/bash
 # Makes Debian packages, one for each component.
 #   package.sh [BUILD]   builds in BUILD (build-deb) for the prefix /usr, and writes the packages to BUILD/packages
-# Needs the packages that scripts/install.sh build gpu installs, and dpkg-dev. Makes no CUDA package without nvcc, and no
-# Python package without /usr/bin/python3, its headers and venv.
+# Needs the packages that scripts/install.sh build gpu distributed installs, and dpkg-dev. Makes no CUDA package without
+# nvcc, no package of a communicator without its engine, and no Python package without /usr/bin/python3, its headers and
+# venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build-deb}

@@ -121,7 +121,7 @@ run_tidy() {
   scripts/tidy.sh
 }
 
-groups=(build gpu test data python bench)
+groups=(build gpu distributed test data python bench)
 timed 'packages' scripts/install.sh "${groups[@]}"
 . scripts/ccache.sh
 # quick compiles the CUDA plugin to PTX alone, the other levels for all architectures that nvcc knows.

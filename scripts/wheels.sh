@@ -42,11 +42,14 @@ quietly() {  # runs a command, and prints its output only if it fails
   fi
 }
 
+# Without communicators, whose engines belong to the machine: MPI must be the library of the machine's launcher.
+components='install.components=core;sdk;backend-cpu;backend-reference;python'
 wheel() {  # wheel PYTHON NAME [PIP-ARGUMENT ...]: makes a wheel and repairs it into dist
   local python=$1 raw=$folder/raw-$2
   shift 2
   rm -rf "$raw"
-  quietly "$python" -m pip wheel --disable-pip-version-check --no-deps --wheel-dir "$raw" "$@" .
+  quietly "$python" -m pip wheel --disable-pip-version-check --no-deps --wheel-dir "$raw" \
+    --config-settings="$components" "$@" .
   quietly env PATH="$PWD/$folder/tools/bin:$PATH" auditwheel repair --wheel-dir "$folder/dist" "$raw"/*.whl
 }
 

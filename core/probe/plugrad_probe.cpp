@@ -72,14 +72,25 @@ void open_device(const plugrad_backend& table, char** words) {
   table.open(&kHost, index, &options, &device, &info);  // an orderly failure is the core's to report
 }
 
-void probe(const char* path, Depth depth, char** device) {
+template <class Entry> Entry entry_of(const char* path, const std::string& symbol, const char* what) {
   tell(Step::load);
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) refuse(Step::load, dlerror());
   tell(Step::symbol);
-  const auto entry = reinterpret_cast<plugrad_backend_entry>(dlsym(library, entry_symbol().c_str()));
-  if (!entry) refuse(Step::symbol, no_entry_symbol());
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, symbol.c_str()));
+  if (!entry) refuse(Step::symbol, no_entry_symbol(symbol, what));
   tell(Step::entry);
+  return entry;
+}
+
+// Opens no group: a second start of an engine would disturb the job that its launcher started.
+void probe_communicator(const char* path) {
+  const auto entry = entry_of<plugrad_communicator_entry>(path, communicator_symbol(), "a communicator");
+  if (const std::string why = negotiate(entry(&kHost)); !why.empty()) refuse(Step::entry, why);
+}
+
+void probe(const char* path, Depth depth, char** device) {
+  const auto entry = entry_of<plugrad_backend_entry>(path, entry_symbol(), "a plugin");
   plugrad_backend table;
   if (const std::string why = negotiate(entry(&kHost), table); !why.empty()) refuse(Step::entry, why);
   ask_for_driver(table);
@@ -108,7 +119,8 @@ int main(int count, char** words) {
   setrlimit(RLIMIT_CORE, &no_dump);
   core = std::atoi(words[1]);
   nonce = std::strtoull(words[2], nullptr, 10);
-  probe(words[4], depth, words + 5);
+  if (depth == Depth::communicator) probe_communicator(words[4]);
+  else probe(words[4], depth, words + 5);
   tell(Step::exit);
   tell_at_last(Step::done);
   std::exit(0);

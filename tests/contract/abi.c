@@ -1,5 +1,6 @@
 /* Includes only the C headers, as a plugin in C does. */
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/communicator.h>
 #include <plugrad/sdk/linalg.h>
 #include <plugrad/sdk/list.h>
 #include <plugrad/sdk/native.h>
@@ -29,5 +30,21 @@ const plugrad_backend* plugrad_backend_v0(const plugrad_host* host) {
                                         .count = count,
                                         .get_extension = get_extension};
   host->report(host, PLUGRAD_OK, "no hardware");
+  return &table;
+}
+
+static plugrad_status start(plugrad_group* group, const plugrad_collective* collective, plugrad_work** work) {
+  (void)group;
+  (void)work;
+  return collective->kind == PLUGRAD_COLL_BARRIER ? PLUGRAD_TIMED_OUT : PLUGRAD_UNSUPPORTED;
+}
+
+const plugrad_communicator* plugrad_communicator_v0(const plugrad_host* host) {
+  static const plugrad_communicator table = {.struct_size = sizeof(plugrad_communicator),
+                                             .layout = PLUGRAD_COMMUNICATOR_LAYOUT,
+                                             .name = "none",
+                                             .version = "0",
+                                             .start = start};
+  (void)host;
   return &table;
 }

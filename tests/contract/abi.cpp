@@ -1,5 +1,6 @@
 // Includes only the C headers, in C++.
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/communicator.h>
 #include <plugrad/sdk/list.h>
 #include <plugrad/sdk/native.h>
 

@@ -8,8 +8,9 @@ import argparse
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-ENTRY = "plugrad_backend_v0"
+ENTRY, COMMUNICATOR = "plugrad_backend_v0", "plugrad_communicator_v0"
 # Itanium names: functions and variables, vtable, VTT, typeinfo and its name, guards, thunks, of something in ::plugrad.
 OURS = re.compile(r"_Z(T[VTIS]|GV|GR|Th[^_]*_|Tv[^_]*_[^_]*_)?N[VKRO]*7plugrad")
 
@@ -40,7 +41,8 @@ def core_faults(file):
 
 def plugin_faults(file):
     names = exported(file)
-    return [] if names == [ENTRY] else [f"{file}: exports {', '.join(names) or 'nothing'}; expected only {ENTRY}"]
+    entry = COMMUNICATOR if Path(file).name.startswith("libplugrad-communicator-") else ENTRY
+    return [] if names == [entry] else [f"{file}: exports {', '.join(names) or 'nothing'}; expected only {entry}"]
 
 
 def runpath_faults(file):

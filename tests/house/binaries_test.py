@@ -26,8 +26,8 @@ class Binaries(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def built(self, source, *flags):
-        name = Path(self.folder.name) / "planted"
+    def built(self, source, *flags, name="planted"):
+        name = Path(self.folder.name) / name
         name.with_suffix(".cpp").write_text(source)
         command = [os.environ["CXX"], "-std=c++20", "-O1", "-shared", "-fPIC", *flags,
                    str(name.with_suffix(".cpp")), "-o", str(name.with_suffix(".so"))]
@@ -51,6 +51,9 @@ class Binaries(unittest.TestCase):
         self.assertEqual(plugin_faults(self.built(ENTRY)), [])
         self.assertTrue(plugin_faults(self.built(ENTRY + "int stray() { return 1; }")))
         self.assertTrue(plugin_faults(self.built(ENTRY, HIDDEN)))
+        communicator = "libplugrad-communicator-planted"
+        self.assertEqual(plugin_faults(self.built(ENTRY.replace("backend", "communicator"), name=communicator)), [])
+        self.assertTrue(plugin_faults(self.built(ENTRY, name=communicator)))
 
     def test_runpaths(self):
         for path, faults in (("$ORIGIN", 0), ("$ORIGIN/../lib", 0), ("$ORIGIN:", 1), ("/usr/local/lib", 1), ("lib", 1),

@@ -51,6 +51,14 @@ void print_searched() {
   }
 }
 
+void print_communicators(const std::vector<PluginRecord>& records) {
+  for (const PluginRecord& record : records) {
+    std::cout << one_line(record.path) << "\n  stage    " << stage_name(record.stage) << "\n";
+    if (!record.name.empty()) std::cout << "  connects processes: " << record.name << ", " << record.version << "\n";
+    if (!record.reason.empty()) std::cout << "  reason   " << one_line(record.reason) << "\n";
+  }
+}
+
 void print_verbose(const std::vector<PluginRecord>& records) {
   for (const PluginRecord& record : records) {
     std::cout << one_line(record.path) << "\n  stage    " << stage_name(record.stage) << "\n";
@@ -62,6 +70,7 @@ void print_verbose(const std::vector<PluginRecord>& records) {
     if (!record.notes.empty()) std::cout << "  note     " << one_line(record.notes) << "\n";
   }
   if (records.empty()) std::cout << "no plugin was found\n";
+  print_communicators(communicators());
   print_searched();
 }
 
@@ -133,7 +142,10 @@ int backends_command(const Arguments& arguments) {
   if (options.flag("json")) {
     std::vector<Json> list;
     for (const PluginRecord& record : records) list.push_back(to_json(record));
-    std::cout << Json::object({{"directories", plugin_directories()}, {"plugins", list}}).pretty() << "\n";
+    std::vector<Json> connecting;
+    for (const PluginRecord& record : communicators()) connecting.push_back(to_json(record));
+    const Json all = Json::object({{"directories", plugin_directories()}, {"plugins", list}, {"communicators", connecting}});
+    std::cout << all.pretty() << "\n";
   } else if (options.flag("verbose")) {
     print_verbose(records);
   } else {

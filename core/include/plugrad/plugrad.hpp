@@ -12,6 +12,8 @@
 #include <plugrad/autograd/hooks.hpp>
 #include <plugrad/autograd/memory.hpp>
 #include <plugrad/autograd/private_op.hpp>
+#include <plugrad/distributed/collectives.hpp>
+#include <plugrad/distributed/process_group.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>

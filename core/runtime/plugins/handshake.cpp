@@ -1,5 +1,7 @@
 #include <core/runtime/plugins/handshake.hpp>
 
+#include <plugrad/sdk/communicator_layout.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -21,8 +23,10 @@ bool valid_name(const char* name) {
 
 std::string entry_symbol() { return "plugrad_backend_v" + std::to_string(PLUGRAD_ABI_MAJOR); }
 
-std::string no_entry_symbol() {
-  return "it does not export " + entry_symbol() + ": not a plugin, or for another major ABI version";
+std::string communicator_symbol() { return "plugrad_communicator_v" + std::to_string(PLUGRAD_ABI_MAJOR); }
+
+std::string no_entry_symbol(const std::string& symbol, const char* what) {
+  return "it does not export " + symbol + ": not " + what + ", or for another major ABI version";
 }
 
 namespace {
@@ -50,6 +54,18 @@ std::string negotiate(const plugrad_backend* table, plugrad_backend& ours) {
   constexpr size_t kLongestVersion = 255;
   ours.version = kept(ours.version ? ours.version : "", kLongestVersion);
   return "";
+}
+
+std::string negotiate(const plugrad_communicator* table) {
+  if (!table) return "its entry symbol returned null";
+  if (table->struct_size < sizeof *table || table->layout != PLUGRAD_COMMUNICATOR_LAYOUT)
+    return "its structs are laid out differently (it was built with another SDK): rebuild it with this SDK";
+  if (!table->launched || !table->open || !table->split || !table->start || !table->failure || !table->abort ||
+      !table->close)
+    return "launched, open, split, start, failure, abort or close is null";
+  if (!table->test && !table->wait) return "test and wait are both null";
+  if (!table->version) return "its version is null";
+  return valid_name(table->name) ? "" : "its name is not of the form [a-z][a-z0-9_-]*";
 }
 
 std::string check_count(uint32_t devices) {

@@ -1,5 +1,6 @@
 #include <core/runtime/plugins/loader.hpp>
 
+#include <core/runtime/dispatch/printable.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/plugins/foreign.hpp>
 #include <core/runtime/plugins/handshake.hpp>
@@ -38,10 +39,10 @@ std::string system_message(const std::string& text) {
   return from == std::string::npos || to == std::string::npos || to < from ? text : text.substr(from + 8, to - from - 8);
 }
 
-void try_first(const std::string& path, const FileIdentity& identity, PluginRecord& record) {
+void try_first(const std::string& path, const FileIdentity& identity, PluginRecord& record, probe::Depth depth) {
   constexpr std::array kReached{Stage::file,     Stage::loaded, Stage::symbol, Stage::contract,
                                 Stage::contract, Stage::file,   Stage::file};
-  const probe::Outcome outcome = probe::check(path, identity, probe::Depth::load);
+  const probe::Outcome outcome = probe::check(path, identity, depth);
   if (outcome.sound) return;
   record.stage = kReached[static_cast<size_t>(outcome.step)];
   refuse(outcome.step == probe::Step::load ? Code::invalid : Code::unsupported, outcome.reason);
@@ -57,20 +58,22 @@ dll::shared_library open(const std::string& path) {
   }
 }
 
-const plugrad_backend* source_in(const std::string& path, PluginRecord& record) {
+// Calls the file's entry.
+template <class Table>
+const Table* source_in(const std::string& path, PluginRecord& record, const std::string& symbol, const char* what) {
   const dll::shared_library library = open(path);
   record.stage = Stage::loaded;
-  if (!library.has(entry_symbol())) refuse(Code::unsupported, no_entry_symbol());
+  if (!library.has(symbol)) refuse(Code::unsupported, no_entry_symbol(symbol, what));
   record.stage = Stage::symbol;
-  return library.get<const plugrad_backend*(const plugrad_host*)>(entry_symbol())(host());
+  return library.get<const Table*(const plugrad_host*)>(symbol)(host());
 }
 
-// Runs code of a file, and undoes its changes to the process. table: the file's table, which the call may fill.
-template <class Call>
-auto guarded(PluginRecord& record, const plugrad_backend& table, const Call& call) -> decltype(call()) {
+// Runs code of a file, and undoes its changes to the process. expects_handlers is asked after the call.
+template <class Call, class Expects>
+auto guarded(PluginRecord& record, const Expects& expects_handlers, const Call& call) -> decltype(call()) {
   ProcessState before;
   const auto restore = [&] {
-    if (const std::string changed = before.restore(brings_signal_handlers(table)); !changed.empty()) {
+    if (const std::string changed = before.restore(expects_handlers()); !changed.empty()) {
       record.notes = "it changed " + changed + " of the process, which the core put back";
       log(LogLevel::warning, record.path + ": " + record.notes);
     }
@@ -90,12 +93,12 @@ auto guarded(PluginRecord& record, const plugrad_backend& table, const Call& cal
 }
 }  // namespace
 
-std::vector<std::string> candidates(const std::string& directory, std::string& why) {
+std::vector<std::string> candidates(const std::string& directory, std::string& why, const char* prefix) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::directory_iterator each(directory, error), end; !error && each != end; each.increment(error)) {
     const std::string name = each->path().filename();
-    if (name.starts_with("libplugrad-backend-") && name.ends_with(".so")) found.push_back(each->path());
+    if (name.starts_with(prefix) && name.ends_with(".so")) found.push_back(each->path());
   }
   why = error ? error.message() : "";
   std::ranges::sort(found);
@@ -108,7 +111,9 @@ Loaded agree(const plugrad_backend* source) {
   return loaded;
 }
 
-Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
+namespace {
+// Checks the file and tries it in a process of its own.
+void check_file(const std::string& path, PluginRecord& record, Chosen chosen, probe::Depth depth) {
   record.path = path;
   record.stage = Stage::found;
   if (!path.starts_with('/')) refuse(Code::invalid, "the path is not absolute");
@@ -116,11 +121,36 @@ Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
   require(check_shared_object(path, identity));
   if (chosen == Chosen::by_search) require(check_ownership(path));
   record.stage = Stage::file;
-  try_first(path, identity, record);
+  try_first(path, identity, record, depth);
   if (identity_of(path) != identity) refuse(Code::invalid, "the file changed while it was checked: try again");
+}
+}  // namespace
+
+Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
+  check_file(path, record, chosen, probe::Depth::load);
   Loaded loaded{};
-  guarded(record, loaded.table, [&] { return (loaded = agree(source_in(path, record))).source; });
+  guarded(
+      record, [&] { return brings_signal_handlers(loaded.table); },
+      [&] {
+        const auto* source = source_in<plugrad_backend>(path, record, entry_symbol(), "a plugin");
+        return (loaded = agree(source)).source;
+      });
   return loaded;
+}
+
+const plugrad_communicator& load_communicator(const std::string& path, PluginRecord& record, Chosen chosen) {
+  check_file(path, record, chosen, probe::Depth::communicator);
+  const auto* table = guarded(
+      record, [] { return false; },
+      [&] {
+        const auto* source = source_in<plugrad_communicator>(path, record, communicator_symbol(), "a communicator");
+        require(negotiate(source), Code::unsupported);
+        return source;
+      });
+  record.stage = Stage::ready;
+  record.name = table->name;
+  record.version = printable(table->version);
+  return *table;
 }
 
 uint32_t count(const plugrad_backend& table, PluginRecord& record) {
@@ -129,7 +159,8 @@ uint32_t count(const plugrad_backend& table, PluginRecord& record) {
     if (!outcome.sound) refuse(Code::internal, outcome.reason);
   }
   uint32_t devices = 0;
-  const plugrad_status status = guarded(record, table, [&] { return contained(table.count, host(), &devices); });
+  const plugrad_status status = guarded(
+      record, [&] { return brings_signal_handlers(table); }, [&] { return contained(table.count, host(), &devices); });
   const std::string reason = take_report();
   streams::guard_exit();
   if (status) throw_status(status, record.name + ": count", reason);

@@ -1,6 +1,7 @@
 // Checks and loads a plugin's file.
 #pragma once
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/communicator.h>
 #include <plugrad/runtime/runtime.hpp>
 
 #include <string>
@@ -8,8 +9,11 @@
 
 namespace plugrad::loader {
 
-// The plugin files of a directory, sorted by name. Stores why it cannot be read, or "".
-std::vector<std::string> candidates(const std::string& directory, std::string& why);
+constexpr const char* kBackendFile = "libplugrad-backend-";
+constexpr const char* kCommunicatorFile = "libplugrad-communicator-";
+
+// The plugin files of a directory with this prefix, sorted by name. Stores why it cannot be read, or "".
+std::vector<std::string> candidates(const std::string& directory, std::string& why, const char* prefix = kBackendFile);
 
 // Who chose a file. The program is responsible for files it names; for files of a search, the owners of the file and of the
 // directories above it count.
@@ -22,6 +26,8 @@ struct Loaded {
   plugrad_backend table;  // of our size
 };
 Loaded load(const std::string& path, PluginRecord& record, Chosen chosen);
+// The same for a communicator, whose table is used as it is.
+const plugrad_communicator& load_communicator(const std::string& path, PluginRecord& record, Chosen chosen);
 // The last step of load, for a table given by the program.
 Loaded agree(const plugrad_backend* source);
 // Asks a plugin for its number of devices; first in a process of its own if the plugin comes from a file. This may start a

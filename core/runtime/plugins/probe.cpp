@@ -39,7 +39,7 @@ Mode mode() {
 
 // A driver may take long to find its devices.
 seconds deadline(Depth depth) {
-  const seconds usual(depth == Depth::load ? 10 : 60);
+  const seconds usual(depth == Depth::load || depth == Depth::communicator ? 10 : 60);
   const char* text = platform::environment("PLUGRAD_PROBE_SECONDS");
   if (!text) return usual;
   int wanted = 0;
@@ -181,7 +181,7 @@ Outcome check_trial(const std::string& path, const FileIdentity& identity, const
 
 Outcome check(const std::string& path, const FileIdentity& identity, Depth depth) {
   return check_trial(path, identity, {depth}, [depth](verdicts::Verdict& known) -> bool& {
-    return depth == Depth::load ? known.loads : known.counts;
+    return depth == Depth::count ? known.counts : known.loads;
   });
 }
 

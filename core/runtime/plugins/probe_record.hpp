@@ -17,6 +17,6 @@ struct Record {
 static_assert(sizeof(Record) == 512);  // a pipe takes it whole
 
 // plugrad-probe DESCRIPTOR NONCE DEPTH PATH, and for the depth open: DEVICE, and the KEY and VALUE of each option
-enum class Depth : uint32_t { load, count, open };
+enum class Depth : uint32_t { load, count, open, communicator };
 
 }  // namespace plugrad::probe

@@ -3,6 +3,7 @@
 #include <core/runtime/fork.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/observe/observer.hpp>
+#include <core/runtime/plugins/environment_options.hpp>
 #include <core/runtime/plugins/foreign.hpp>
 #include <core/runtime/plugins/handshake.hpp>
 #include <core/runtime/plugins/loader.hpp>
@@ -212,17 +213,7 @@ DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
 
 // Later options win: the environment's, the program's for the backend, the program's for the device.
 OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
-  std::map<std::string, std::string> merged;
-  std::string variable = std::string("PLUGRAD_") + plugin.table.name + "_OPTIONS";
-  for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  if (const char* text = platform::environment(variable.c_str()))
-    for (const std::string& item : split(text, ',')) {
-      if (item.empty()) continue;
-      const size_t equals = item.find('=');
-      if (equals == std::string::npos || !equals)
-        throw Error(Code::invalid, "[device] " + variable + ": '" + item + "': key=value expected");
-      merged[item.substr(0, equals)] = item.substr(equals + 1);
-    }
+  std::map<std::string, std::string> merged = environment_options(plugin.table.name, "device");
   for (const std::string& name : {std::string(plugin.table.name), plugin.table.name + (":" + std::to_string(index))})
     for (const auto& [key, value] : options_[name]) merged[key] = value;
   return {merged.begin(), merged.end()};

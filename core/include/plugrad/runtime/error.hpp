@@ -18,6 +18,8 @@ enum class Code : int32_t {
   device_lost = PLUGRAD_DEVICE_LOST,      // the device is gone, or the process is ending or was forked
   internal = PLUGRAD_INTERNAL,            // a bug, of a plugin or of ours
   io_error,                               // a file cannot be read or written, or has another format
+  peer_lost,                              // a process of a group ended, or cannot be reached
+  timed_out,                              // a process of a group did not come in time
 };
 
 // The message begins with the op or the file in brackets and states the expected and the given value.

@@ -35,6 +35,9 @@ struct PluginRecord {
 // quarantine. A file of a search, and every directory above it, must belong to root, the user or the owner of the core
 // library, and nobody else may write there.
 PLUGRAD_API std::vector<PluginRecord> plugins();
+// The same for communicators, the files libplugrad-communicator-NAME.so of the same directories. Loads them, which takes
+// longer than their use needs: init_process_group loads only the communicator that it uses.
+PLUGRAD_API std::vector<PluginRecord> communicators();
 // The directories of the search, in order, including directories added by the program.
 PLUGRAD_API std::vector<std::string> plugin_directories();
 // Adds an absolute directory to the front of the search. Throws Error (invalid) for a relative path or after the search.

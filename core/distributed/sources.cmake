@@ -1,0 +1,13 @@
+target_sources(plugrad_io PRIVATE
+  distributed/collectives.cpp
+  distributed/composition.cpp
+  distributed/engine.cpp
+  distributed/environment.cpp
+  distributed/file_store.cpp
+  distributed/group.cpp
+  distributed/job.cpp
+  distributed/process_group.cpp
+  distributed/reduce_rows.cpp
+  distributed/store.cpp
+  distributed/tcp_store.cpp
+  distributed/watch.cpp)
