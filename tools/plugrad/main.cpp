@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
     {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
     {"run", "run a saved model: a compiled forward pass in a file", plugrad::tool::run_command},
+    {"launch", "start processes that train together", plugrad::tool::launch_command},
     {"trial", "train three small models on a device, or on a plugin's file", plugrad::tool::trial_command},
     {"advise", "say which ops of a program a device lacks", plugrad::tool::advise_command},
     {"new-plugin", "write the project of a backend plugin", plugrad::tool::new_plugin_command},
@@ -61,11 +62,13 @@ int print_version(bool json) {
 int dispatch(Arguments arguments) {
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
-  const bool json = std::erase(arguments, "--json") > 0;
-  if (arguments.empty())
-    throw UsageError(
-        "there is no command; expected one of backends, devices, train, eval, run, trial, advise, new-plugin "
-        "(see plugrad --help)");
+  const bool is_launch = !arguments.empty() && arguments.front() == "launch";  // its words may be another program's
+  const bool json = !is_launch && std::erase(arguments, "--json") > 0;
+  if (arguments.empty()) {
+    std::string known;
+    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    throw UsageError("there is no command; expected one of " + known + " (see plugrad --help)");
+  }
   const std::string first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") return print_program_help();
   if (first == "--version") return print_version(json);
