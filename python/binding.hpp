@@ -22,7 +22,8 @@ namespace nb = nanobind;
 // --- Errors.
 
 // Sets the Python error for an exception: ValueError for arguments that do not fit, NotImplementedError for ops that a
-// device does not support, TypeError, IndexError, MemoryError, OSError, else RuntimeError.
+// device does not support, TypeError, IndexError, MemoryError, OSError, ConnectionError or TimeoutError for other
+// processes, else RuntimeError.
 void set_error(const std::exception_ptr& error) noexcept;
 
 // Runs the body of a type's slot. Converts an exception to a Python error and returns `failed`.

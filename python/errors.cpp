@@ -17,6 +17,8 @@ PyObject* type_for(Code code) {
     case Code::out_of_memory: return PyExc_MemoryError;
     case Code::index_error: return PyExc_IndexError;
     case Code::io_error: return PyExc_OSError;
+    case Code::peer_lost: return PyExc_ConnectionError;
+    case Code::timed_out: return PyExc_TimeoutError;
     default: return PyExc_RuntimeError;
   }
 }

@@ -4,10 +4,11 @@
 #include <string_view>
 
 namespace plugrad::python {
-void bind_linalg(nb::module_& m);      // of linalg.cpp
-void bind_files(nb::module_& m);       // of files.cpp
-void bind_profilers(nb::module_& m);   // of profiler.cpp
-void bind_tokenizers(nb::module_& m);  // of tokenizers.cpp
+void bind_distributed(nb::module_& m);  // of distributed.cpp
+void bind_linalg(nb::module_& m);       // of linalg.cpp
+void bind_files(nb::module_& m);        // of files.cpp
+void bind_profilers(nb::module_& m);    // of profiler.cpp
+void bind_tokenizers(nb::module_& m);   // of tokenizers.cpp
 }  // namespace plugrad::python
 
 // nanobind's own initialisation precedes the module's body, so its function gets another name.
@@ -48,6 +49,7 @@ NB_MODULE(_plugrad, m) {
   bind_tokenizers(m);
   bind_linalg(m);
   bind_profilers(m);
+  bind_distributed(m);
   bind_subclasses(m, tensor);
   bind_calls(m);
 }
