@@ -19,9 +19,11 @@ namespace {
 // The elements of a tensor, row-major, in host memory: the tensor's own, or a copy.
 class HostElements {
  public:
-  HostElements(const Tensor& x, bool reads, bool writes) : tensor_(x), writes_(writes) {
+  // apart: another tensor that the engine uses at the same time, whose memory must not be x's.
+  HostElements(const Tensor& x, bool reads, bool writes, const Tensor& apart = {}) : tensor_(x), writes_(writes) {
     const DeviceState& device = device_of(x);
-    is_direct_ = device.host_memory() && !device.compute && is_dense(view_of(x));
+    const bool overlaps = apart.defined() && storage_of(x) == storage_of(apart);
+    is_direct_ = device.host_memory() && !device.compute && is_dense(view_of(x)) && !overlaps;
     if (is_direct_) {
       if (writes) raise_version(tensor_);
       memory_ = reinterpret_cast<char*>(view_of(x).buffer) + view_of(x).offset;
@@ -46,7 +48,7 @@ class HostElements {
 };
 
 using Elements = std::shared_ptr<HostElements>;
-Elements input(const Tensor& x) { return std::make_shared<HostElements>(x, true, false); }
+Elements input(const Tensor& x, const Tensor& apart = {}) { return std::make_shared<HostElements>(x, true, false, apart); }
 Elements output(const Tensor& x) { return std::make_shared<HostElements>(x, false, true); }
 Elements in_place(const Tensor& x) { return std::make_shared<HostElements>(x, true, true); }
 
@@ -194,7 +196,7 @@ Work reduce_scatter_tensor(const Tensor& out, const Tensor& in, ReduceOp op, con
   call.require_reduction(in, op);
   Request request = request_of(PLUGRAD_COLL_REDUCE_SCATTER, out, count_of(out));
   call.reduce_by(request, op);
-  return call.start(std::move(request), input(in), output(out));
+  return call.start(std::move(request), input(in, out), output(out));
 }
 
 Work all_gather_into_tensor(const Tensor& out, const Tensor& in, const CollectiveOptions& options) {
@@ -202,7 +204,7 @@ Work all_gather_into_tensor(const Tensor& out, const Tensor& in, const Collectiv
   call.require_output(out);
   call.require_input(in);
   call.require_counts(out, in);
-  return call.start(request_of(PLUGRAD_COLL_ALL_GATHER, in, count_of(in)), input(in), output(out));
+  return call.start(request_of(PLUGRAD_COLL_ALL_GATHER, in, count_of(in)), input(in, out), output(out));
 }
 
 Work broadcast(const Tensor& x, int source, const CollectiveOptions& options) {
@@ -226,6 +228,10 @@ Work all_to_all_single(const Tensor& out, const Tensor& in, const std::vector<in
   std::vector<uint64_t> sent = parts_of(in, input_rows, "the input", call.size());
   const std::vector<uint64_t> received = parts_of(out, output_rows, "the output", call.size());
   const bool uneven = !output_rows.empty() || !input_rows.empty();
+  const auto here = static_cast<size_t>(call.rank());
+  if (sent[here] != received[here])
+    refuse("all_to_all_single", "rank " + std::to_string(here) + " sends itself " + std::to_string(sent[here]) +
+                                    " elements and receives " + std::to_string(received[here]) + ": give equal parts there");
   if (!uneven && in.count() != out.count())
     refuse("all_to_all_single", "equal parts of " + std::to_string(in.count()) + " and " + std::to_string(out.count()) +
                                     " elements: give tensors of one size, or the rows of each rank");
@@ -234,7 +240,7 @@ Work all_to_all_single(const Tensor& out, const Tensor& in, const std::vector<in
     sent.insert(sent.end(), received.begin(), received.end());
     request.counts = std::move(sent);
   }
-  return call.start(std::move(request), input(in), output(out));
+  return call.start(std::move(request), input(in, out), output(out));
 }
 
 Work send(const Tensor& x, int destination, const CollectiveOptions& options) {

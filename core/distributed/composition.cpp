@@ -131,6 +131,7 @@ Ending Composer::reduce(const plugrad_collective& c, bool average) const {
   if (c.kind == PLUGRAD_COLL_REDUCE_SCATTER) {
     const Ending ending = blocks_of_all(c, c.from, blocks);
     if (!ending.status) reduce_rows(dtype, c.how, average, blocks.data(), size, c.count, c.to);
+    else leave_to_engine(std::move(blocks));
     return ending;
   }
   const auto ranks = static_cast<uint64_t>(size);
@@ -142,14 +143,23 @@ Ending Composer::reduce(const plugrad_collective& c, bool average) const {
     padded.resize(whole);
     std::memcpy(padded.data(), c.from, bytes);
   }
-  if (const Ending ending = blocks_of_all(part, fits ? c.from : padded.data(), blocks); ending.status) return ending;
+  if (const Ending ending = blocks_of_all(part, fits ? c.from : padded.data(), blocks); ending.status) {
+    leave_to_engine(std::move(padded));
+    leave_to_engine(std::move(blocks));
+    return ending;
+  }
   reduce_rows(dtype, c.how, average, blocks.data(), size, part.count, blocks.data());
   part.kind = PLUGRAD_COLL_ALL_GATHER;
   part.from = blocks.data();
   part.to = fits ? c.to : padded.data();
   part.how = 0;
   const Ending ending = run(part);
-  if (!fits && !ending.status) std::memcpy(c.to, padded.data(), bytes);
+  if (ending.status) {
+    leave_to_engine(std::move(padded));
+    leave_to_engine(std::move(blocks));
+  } else if (!fits) {
+    std::memcpy(c.to, padded.data(), bytes);
+  }
   return ending;
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace plugrad::distributed {
 
@@ -18,6 +19,9 @@ struct Ending {
   plugrad_status status = PLUGRAD_OK;
   std::string reason = {};
 };
+
+// Keeps an object for ever: memory of a work that was given up still belongs to the engine.
+template <class T> void leave_to_engine(T object) { (void)new T(std::move(object)); }
 
 // The works of all groups of a communicator in this process. One for each communicator, until the process ends.
 class Engine {

@@ -44,8 +44,12 @@ std::string Request::text() const {
   if (kind == PLUGRAD_COLL_BARRIER) return what;
   if (kind == PLUGRAD_COLL_ALL_TO_ALL && !counts.empty())
     return what + " of uneven parts of " + dtype_name(static_cast<DType>(dtype));
-  return what + " of " + std::to_string(count) + " " + dtype_name(static_cast<DType>(dtype)) +
-         (kind == PLUGRAD_COLL_BROADCAST ? " from rank " + std::to_string(peer) : "");
+  constexpr const char* kHow[] = {"", "", "minimum", "maximum", "product"};
+  std::string more = kind == PLUGRAD_COLL_BROADCAST ? " from rank " + std::to_string(peer) : kHow[how];
+  if (average) more = "average";
+  if (ordered) more += more.empty() ? "ordered" : ", ordered";
+  what += " of " + std::to_string(count) + " " + dtype_name(static_cast<DType>(dtype));
+  return kind == PLUGRAD_COLL_BROADCAST ? what + more : more.empty() ? what : what + " (" + more + ")";
 }
 
 void WorkState::end(std::exception_ptr why) {
@@ -89,7 +93,11 @@ std::shared_ptr<GroupState> GroupState::split(const std::vector<int>& ranks) {
     const uint64_t number = ++splits_;
     name = name_ + "." + std::to_string(number);
     const Call call{name_, number_, "new_group of " + std::to_string(ranks.size()) + " ranks", true};
-    if (job_->broken()) return void(error = pointer_to(job_->error("new_group")));
+    try {
+      job_->require_whole("new_group");
+    } catch (const Error& why) {
+      return void(error = pointer_to(why));
+    }
     job_->note(call);
     const auto divide = [&](plugrad_group** made, int32_t* r, int32_t* s) {
       return engine.table().split(handle_, is_in ? 0 : -1, number, made, r, s);
@@ -99,6 +107,9 @@ std::shared_ptr<GroupState> GroupState::split(const std::vector<int>& ranks) {
     else if (part) job_->add(part);
   });
   if (error) std::rethrow_exception(error);
+  if (is_in && size != static_cast<int>(ranks.size()))
+    throw Error(Code::invalid, "[new_group] this rank names " + std::to_string(ranks.size()) + " ranks, but " +
+                                   std::to_string(size) + " ranks name themselves: give the same list on all ranks");
   if (!is_in) return nullptr;
   return std::shared_ptr<GroupState>(new GroupState(job_, part, rank, ranks, name));
 }
@@ -141,7 +152,7 @@ Call GroupState::call_of(const Request& request, bool active) const { return {na
 
 void GroupState::execute(const Request& request, const std::shared_ptr<WorkState>& work) {
   try {
-    if (job_->broken()) throw job_->error(request.text());
+    job_->require_whole(request.text());
     if (is_message(request.kind)) return exchange(request, work);
     if (checks_calls() && size_ > 1) check_same(request);
     const plugrad_collective c = collective_of(request);
@@ -155,6 +166,7 @@ void GroupState::execute(const Request& request, const std::shared_ptr<WorkState
     job_->note(call_of(request, false));
     work->end({});
   } catch (...) {
+    if (job_->engine().table().test && job_->broken()) leave_to_engine(work);
     work->end(std::current_exception());
   }
 }
@@ -170,7 +182,9 @@ Ending GroupState::reduce(const plugrad_collective& c, const Request& request) {
   if (!c.count && !c.counts && c.kind != PLUGRAD_COLL_BARRIER) return {};
   const Composer composer{job_->engine(), handle_, rank_, size_, job_->launch().timeout, [this] { return job_->broken(); }};
   const bool reduces = c.kind == PLUGRAD_COLL_ALL_REDUCE || c.kind == PLUGRAD_COLL_REDUCE_SCATTER;
-  if (reduces && request.ordered) return composer.reduce(c, request.average);
+  // The sum of halves may overflow where their mean does not.
+  const bool wide = request.average && accumulator_of(static_cast<DType>(c.dtype)) != static_cast<DType>(c.dtype);
+  if (reduces && (request.ordered || wide)) return composer.reduce(c, request.average);
   const Ending ending = composer.run(c);
   if (!ending.status && request.average) divide(request.dtype, c.to, c.count, size_);
   return ending;
@@ -184,8 +198,9 @@ void GroupState::exchange(const Request& request, const std::shared_ptr<WorkStat
                   false};
   if (!c.count) return work->end({});
   const auto ended = [self = shared_from_this(), work, call](const Ending& ending) {
-    if (ending.status) work->end(pointer_to(self->job_->fail(call, self->size_, ending)));
-    else work->end({});
+    if (!ending.status) return work->end({});
+    if (self->job_->engine().table().test) leave_to_engine(work);
+    work->end(pointer_to(self->job_->fail(call, self->size_, ending)));
   };
   const auto deadline = Engine::Clock::now() + job_->launch().timeout;
   const Ending started =

@@ -126,9 +126,26 @@ void Job::share_store() {
     } catch (const Error& error) {
       why = error.what();
     }
+  if (!all_have_store()) store_.reset();
   if (!store_)
     log(LogLevel::warning, "[init_process_group] the ranks have no store, so errors will not name the rank that failed " +
                                (why.empty() ? "(rank 0 could not open one)" : "(" + why + ")"));
+}
+
+bool Job::all_have_store() {
+  int32_t has = store_ != nullptr;
+  plugrad_collective c{};
+  c.struct_size = sizeof c;
+  c.kind = PLUGRAD_COLL_ALL_REDUCE;
+  c.from = c.to = &has;
+  c.count = 1;
+  c.dtype = PLUGRAD_I32;
+  c.item = sizeof has;
+  c.how = PLUGRAD_REDUCE_MIN;
+  c.peer = -1;
+  Ending ending;
+  engine_.call([&] { ending = engine_.run(world_, c, launch_.timeout, [] { return false; }); });
+  return !ending.status && has;
 }
 
 Job::~Job() = default;
@@ -150,12 +167,13 @@ void Job::leave() {
     } catch (const Error& error) {  // the store is gone, and with it rank 0, which had no more to wait for
       log(LogLevel::info, error.what());
     }
+  const bool failed = was_whole && broken_;
   close_groups();
   const auto end = Engine::Clock::now() + launch_.timeout;
   while (watch_ && store_->port() && !broken_ && Engine::Clock::now() < end && !watch_->all_left())
     std::this_thread::sleep_for(milliseconds(20));
   watch_.reset();
-  if (was_whole && broken_) throw error("destroy_process_group");
+  if (failed) throw error("destroy_process_group");
 }
 
 void Job::close_groups() {
@@ -166,6 +184,7 @@ void Job::close_groups() {
   }
   const plugrad_communicator& table = engine_.table();
   engine_.call([&] {
+    left_ = true;
     for (auto each = groups.rbegin(); each != groups.rend(); ++each) {
       engine_.drop(*each, {PLUGRAD_PEER_LOST, "the group was left"});
       contained_quietly(table.name, "close", table.close, *each);
@@ -174,8 +193,14 @@ void Job::close_groups() {
 }
 
 void Job::abort(const std::string& why) {
+  if (broken_) return;  // another rank is the cause
   if (watch_) watch_->accuse("rank " + std::to_string(rank_) + " (process " + std::to_string(getpid()) + ") failed: " + why);
   break_by("this rank failed: " + why, Code::peer_lost);
+}
+
+void Job::require_whole(const std::string& what) const {
+  if (left_) throw Error(Code::invalid, "[" + what.substr(0, what.find(' ')) + "] this process has left the group");
+  if (broken_) throw error(what);
 }
 
 // Ends what waits in the engine. [any]

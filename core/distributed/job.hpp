@@ -36,6 +36,8 @@ class Job {
 
   void note(const Call& call);
   bool broken() const { return broken_; }
+  // Throws Error if this rank has left the job, or the job broke. what: the call. [communication thread]
+  void require_whole(const std::string& what) const;
   // Breaks the job, because the engine reported a failure of a call in a group of this size. Returns the call's error.
   // [communication thread]
   Error fail(const Call& call, int size, const Ending& ending);
@@ -48,6 +50,7 @@ class Job {
   [[noreturn]] void throw_unopened(const Ending& ending) const;
   void require_size(int wanted_rank, int wanted);
   void share_store();
+  bool all_have_store();
   void close_groups();
   void break_by(const std::string& cause, Code code);
   bool ask(std::vector<uint8_t>& silent) const;
@@ -59,6 +62,7 @@ class Job {
   plugrad_group* world_ = nullptr;
   int rank_ = -1, size_ = -1;
   std::atomic<bool> broken_{false};
+  bool left_ = false;         // of the communication thread
   mutable std::mutex mutex_;  // of the members below
   std::vector<plugrad_group*> groups_;
   std::string cause_;

@@ -15,13 +15,15 @@ namespace {
 constexpr int kBroken = 70;  // the exit status of a process that had to leave its engine behind: EX_SOFTWARE of sysexits.h
 
 std::mutex mutex;
-std::shared_ptr<GroupState> current;
+// Never destroyed: a process forked from a rank could not end its threads.
+std::shared_ptr<GroupState>& current = *new std::shared_ptr<GroupState>;
 Engine* used = nullptr;
 pid_t process = 0;
 
+// Null in a process forked from a rank.
 std::shared_ptr<GroupState> state() {
   const std::lock_guard lock(mutex);
-  return current;
+  return process == getpid() ? current : nullptr;
 }
 
 // Leaves the group, and ends the engine. A process forked from a rank has neither.
@@ -55,6 +57,10 @@ std::string Group::engine() const { return state_->job().engine().table().versio
 
 Group init_process_group(const ProcessGroupOptions& options) {
   const std::lock_guard lock(mutex);
+  if (used && process != getpid())
+    throw Error(Code::device_lost,
+                "[init_process_group] this process was forked from one that had joined a group: start ranks "
+                "as programs of their own, as `plugrad launch` does");
   if (current)
     throw Error(Code::invalid, "[init_process_group] this process is in a group already: call destroy_process_group first");
   Engine& engine = Engine::of(launch_of(options).communicator);
@@ -68,12 +74,13 @@ Group init_process_group(const ProcessGroupOptions& options) {
 }
 
 void destroy_process_group() {
-  std::shared_ptr<GroupState> leaving;
+  std::shared_ptr<GroupState> leaving = state();
+  if (!leaving) return;
   {
     const std::lock_guard lock(mutex);
-    leaving = std::exchange(current, nullptr);
+    current = nullptr;
   }
-  if (leaving && getpid() == process) leaving->job().leave();
+  leaving->job().leave();
 }
 
 bool is_initialized() { return state() != nullptr; }

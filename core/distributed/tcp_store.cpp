@@ -78,6 +78,10 @@ class Server {
     co_await send(socket, greeting_);
     const std::string rank = co_await line(socket, text);
     const bool is_new = ranks_.insert(rank).second;
+    // A rank that did not wait for the answer asks again.
+    const std::shared_ptr<void> leaving(nullptr, [&](void*) {
+      if (is_new) ranks_.erase(rank);
+    });
     co_await send(socket, is_new ? "yes\n" : "no\n");
     while (is_new) {
       std::istringstream request(co_await line(socket, text));
@@ -111,10 +115,10 @@ class Server {
   }
 
   std::string greeting_;
-  asio::io_context context_;
-  tcp::acceptor acceptor_;
   std::map<std::string, std::string> values_;
   std::set<std::string> ranks_;
+  asio::io_context context_;  // it ends what still serves, which uses the members before
+  tcp::acceptor acceptor_;
   std::thread thread_;
 };
 

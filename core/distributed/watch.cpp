@@ -26,9 +26,13 @@ std::string host_name() {
   return name;
 }
 
+// The same for two processes that see each other in /proc: of one start of one machine, and not of two containers.
 std::string process_space() {
   char link[64] = "";
-  return readlink("/proc/self/ns/pid", link, sizeof link - 1) > 0 ? link : "";
+  if (readlink("/proc/self/ns/pid", link, sizeof link - 1) <= 0) return "";
+  std::string start = file_text("/proc/sys/kernel/random/boot_id").value_or("");
+  std::erase(start, '\n');
+  return link + start;
 }
 
 struct ProcessInfo {

@@ -15,11 +15,14 @@
 
 namespace plugrad::distributed {
 
+// The name of the group of all ranks; other groups' names begin with it.
+inline constexpr const char* kAll = "all";
+
 // The collective that a rank is in, or was in last.
 struct Call {
-  std::string group;    // its name; the same for all ranks
-  uint64_t number = 0;  // in the group; 0: none so far
-  std::string what;     // "all_reduce of 1024 f32"
+  std::string group = kAll;  // its name; the same for all ranks
+  uint64_t number = 0;       // in the group; 0: none so far
+  std::string what;          // "all_reduce of 1024 f32"
   bool active = false;
   friend bool operator==(const Call&, const Call&) = default;
 };

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -45,13 +46,15 @@ class HostStore final : public gloo::rendezvous::Store {
       throw gloo::IoException("the store does not take " + prefix_ + key);
   }
   std::vector<char> get(const std::string& key) override {
-    constexpr uint64_t kMost = 1 << 16;
-    std::vector<char> value(kMost);
-    uint64_t size = 0;
-    if (store_.get(&store_, (prefix_ + key).c_str(), value.data(), value.size(), &size, timeout_))
-      throw gloo::IoException("a rank did not come: the store has no " + prefix_ + key);
-    value.resize(size);
-    return value;
+    std::vector<char> value(1 << 12);
+    for (;;) {
+      uint64_t size = 0;
+      if (store_.get(&store_, (prefix_ + key).c_str(), value.data(), value.size(), &size, timeout_))
+        throw gloo::IoException("a rank did not come: the store has no " + prefix_ + key);
+      const bool is_whole = size <= value.size();
+      value.resize(size);
+      if (is_whole) return value;
+    }
   }
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& each : keys) get(each);
@@ -74,6 +77,14 @@ struct plugrad_group {
   const plugrad_store* store = nullptr;
   uint64_t timeout = 0;
   std::string prefix;  // of the keys in the store
+  // Why the group broke: the first reason.
+  void break_by(const char* reason) {
+    const std::lock_guard lock(mutex);
+    if (broken) return;
+    why = reason;
+    broken = true;
+  }
+  std::mutex mutex;
   std::atomic<bool> broken{false};
   std::string why;  // written before broken
 };
@@ -88,7 +99,7 @@ struct plugrad_work {
 namespace {
 
 plugrad_status failed(plugrad_group& group, const std::exception& error) {
-  if (!group.broken) group.why = error.what(), group.broken = true;
+  group.break_by(error.what());
   const bool late = std::string_view(error.what()).find("imed out") != std::string_view::npos;
   return report(late ? PLUGRAD_TIMED_OUT : PLUGRAD_PEER_LOST, error.what());
 }
@@ -276,8 +287,18 @@ plugrad_status failure(plugrad_group* group, plugrad_group_failure* failure) {
   return PLUGRAD_OK;
 }
 
+// Closed connections wake nobody who waits for another one, but a time-out breaks all.
+void time_out(gloo::rendezvous::Context& context) {
+  char nothing = 0;
+  try {
+    context.createUnboundBuffer(&nothing, 0)->waitRecv(milliseconds(1));
+  } catch (const std::exception&) {  // as intended
+  }
+}
+
 void abort(plugrad_group* group) {
-  if (!group->broken) group->why = "the group was aborted", group->broken = true;
+  group->break_by("the group was aborted");
+  time_out(*group->context);
   group->context->closeConnections();
 }
 

@@ -9,17 +9,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace {
-const plugrad_host* host = nullptr;  // set by open; all hosts of a process are one core
-bool initialised = false;            // by this communicator
-bool any_broken = false;             // of the groups so far
+const plugrad_host* host = nullptr;   // set by open; all hosts of a process are one core
+bool initialised = false;             // by this communicator
+std::atomic<bool> any_broken{false};  // of the groups so far
 
 plugrad_status report(plugrad_status status, const char* why) {
   host->report(host, status, why);
@@ -30,6 +33,8 @@ plugrad_status report(plugrad_status status, const char* why) {
 struct plugrad_group {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 0;
+  uint64_t timeout = 0;  // milliseconds
+  std::mutex mutex;      // of the first reason
   std::atomic<bool> broken{false};
   plugrad_group_failure failure{sizeof(plugrad_group_failure), -1, "", nullptr};  // written before broken
 };
@@ -68,10 +73,12 @@ plugrad_status failed(plugrad_group& group, int error) {
   char text[MPI_MAX_ERROR_STRING];
   MPI_Error_string(error, text, &length);
   MPI_Error_class(error, &error_class);
+  const std::lock_guard lock(group.mutex);
   if (!group.broken) {
     std::snprintf(group.failure.why, sizeof group.failure.why, "%.*s", length, text);
     find_lost(group, error_class);
-    group.broken = any_broken = true;
+    any_broken = true;
+    group.broken = true;
   }
   return report(PLUGRAD_PEER_LOST, group.failure.why);
 }
@@ -266,11 +273,28 @@ plugrad_status initialise() {
   }
   if (initialised) return PLUGRAD_OK;
   MPI_Query_thread(&provided);
-  if (provided < MPI_THREAD_SERIALIZED)
-    return report(PLUGRAD_INVALID,
-                  "MPI is initialised without MPI_THREAD_SERIALIZED, which two users of it need: ask for "
-                  "MPI_THREAD_MULTIPLE where the program initialises MPI (mpi4py does by default)");
+  if (provided < MPI_THREAD_MULTIPLE)
+    return report(
+        PLUGRAD_INVALID,
+        "the program has initialised MPI without MPI_THREAD_MULTIPLE, which two threads that call it need: ask for "
+        "it there (mpi4py does by default)");
   return PLUGRAD_OK;
+}
+
+// Waits until all ranks come, at most the timeout: the calls that make communicators would wait for ever.
+plugrad_status gather(plugrad_group& group, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(group.timeout);
+  if (const int error = MPI_Ibarrier(comm, &request)) return failed(group, error);
+  for (int all = 0;;) {
+    if (const int error = MPI_Test(&request, &all, MPI_STATUS_IGNORE)) return failed(group, error);
+    if (all) return PLUGRAD_OK;
+    if (group.broken) return refuse_broken(group);
+    if (std::chrono::steady_clock::now() > end)
+      return any_broken = true,
+             report(static_cast<plugrad_status>(PLUGRAD_TIMED_OUT), "a rank did not come within the time-out");
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 void describe(plugrad_group& group, int32_t* rank, int32_t* size) {
@@ -287,7 +311,9 @@ plugrad_status open(const plugrad_host* given, const plugrad_group_options* opti
   if (options->options.count) return report(PLUGRAD_INVALID, "mpi has no options: its library reads its own variables");
   if (const plugrad_status status = initialise()) return status;
   auto group = std::make_unique<plugrad_group>();
+  group->timeout = options->timeout;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (const plugrad_status status = gather(*group, MPI_COMM_WORLD)) return status;
   if (const int error = MPI_Comm_dup(MPI_COMM_WORLD, &group->comm)) return failed(*group, error);
   describe(*group, rank, size);
   *made = group.release();
@@ -297,7 +323,9 @@ plugrad_status open(const plugrad_host* given, const plugrad_group_options* opti
 plugrad_status split(plugrad_group* group, int32_t color, uint64_t, plugrad_group** made, int32_t* rank, int32_t* size) {
   *made = nullptr;
   if (group->broken) return refuse_broken(*group);
+  if (const plugrad_status status = gather(*group, group->comm)) return status;
   auto part = std::make_unique<plugrad_group>();
+  part->timeout = group->timeout;
   if (const int error = MPI_Comm_split(group->comm, color < 0 ? MPI_UNDEFINED : color, group->rank, &part->comm))
     return failed(*group, error);
   if (part->comm == MPI_COMM_NULL) return PLUGRAD_OK;
@@ -313,14 +341,18 @@ plugrad_status failure(plugrad_group* group, plugrad_group_failure* failure) {
 }
 
 void abort(plugrad_group* group) {
+  const std::lock_guard lock(group->mutex);
   if (group->broken) return;
   std::snprintf(group->failure.why, sizeof group->failure.why, "the group was aborted");
-  group->broken = any_broken = true;
+  any_broken = true;
+  group->broken = true;
 }
 
 // Works of a broken group may still be in progress, so that group's communicator stays.
 void close(plugrad_group* group) {
-  if (group->broken) return;
+  int is_down = 0;
+  MPI_Finalized(&is_down);
+  if (group->broken || is_down) return;  // another user of MPI may have ended it
   MPI_Comm_free(&group->comm);
   delete group;
 }

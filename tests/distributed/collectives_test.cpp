@@ -178,6 +178,28 @@ TEST(Collectives, TensorsNeedNotBeDense) {
     }
 }
 
+// The engine must not write what it has yet to send.
+TEST(Collectives, TensorsMayShareMemory) {
+  constexpr int64_t kRows = 20000;
+  const Tensor x = add(tensor(0, size() * kRows, DType::f32), 10 * rank()), before = clone(x);
+  pd::all_to_all_single(x, x);
+  for (int r = 0; r < size(); ++r) {
+    const Tensor theirs = add(tensor(0, size() * kRows, DType::f32), 10 * r);
+    ASSERT_EQ(numbers(narrow(x, 0, r * kRows, kRows)), numbers(narrow(theirs, 0, rank() * kRows, kRows)));
+  }
+  const Tensor all = zeros({size() * kRows}), mine = narrow(all, 0, rank() * kRows, kRows);
+  mine.detach().fill_(rank() + 1);
+  pd::all_gather_into_tensor(all, mine);
+  for (int r = 0; r < size(); ++r) ASSERT_EQ(numbers(narrow(all, 0, r * kRows, 1))[0], r + 1);
+}
+
+// The sum of f16 is infinite where the average is not.
+TEST(Collectives, AveragesOfHalvesDoNotOverflow) {
+  const Tensor x = full({3}, 40000.0, DType::f16);
+  pd::all_reduce(x, ReduceOp::average);
+  EXPECT_EQ(numbers(x), std::vector<double>(3, 40000.0));
+}
+
 // The sum of numbers that round: a tree over the ranks, whatever the engine and the size of a call.
 TEST(Collectives, OrderedSumsAreATree) {
   constexpr int64_t kCount = 5003;
@@ -263,6 +285,8 @@ TEST(Errors, NameWhatIsWrong) {
   expect([&] { pd::all_gather_into_tensor(zeros({4 * size()}), zeros({4}, DType::f64)); }, "give tensors of one dtype");
   const Tensor rows = zeros({6 * size()});
   expect([&] { pd::all_to_all_single(rows, rows, {1, 2, 3, 4, 5}); }, "numbers of rows with the sum ");
+  if (size() == 1)
+    expect([&] { pd::all_to_all_single(zeros({3}), zeros({5}), {3}, {5}); }, "sends itself 5 elements and receives 3");
   expect([&] { pd::broadcast(x, size()); }, "is not in this group of");
   expect([&] { pd::send(x, rank()); }, "is this process itself");
   expect([&] { pd::new_group({0, 0}); }, "[new_group] different ranks from 0 to");

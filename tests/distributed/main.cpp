@@ -22,8 +22,16 @@ int main(int argc, char** argv) {
     std::printf("%s\n", error.what());
     return 3;
   }
-  const int status = RUN_ALL_TESTS();
-  if (!status) std::printf("rank %d passed\n", distributed::get_rank());
+  int status = RUN_ALL_TESTS();
+  const distributed::Group all = distributed::world();
+  const int rank = all.rank();
   distributed::destroy_process_group();
+  try {
+    distributed::all_reduce(zeros({1}), distributed::ReduceOp::sum, {.group = all});
+    status = 4;
+  } catch (const Error& error) {
+    if (std::string(error.what()).find("this process has left the group") == std::string::npos) status = 5;
+  }
+  if (!status) std::printf("rank %d passed\n", rank);
   return status;
 }

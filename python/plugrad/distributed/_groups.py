@@ -12,9 +12,8 @@ _previous_hook: Callable[[type[BaseException], BaseException, TracebackType | No
 
 
 def _tell_and_show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The other ranks then name this rank and its error."""
-    if not isinstance(error, (ConnectionError, TimeoutError)):  # else another rank is the cause
-        _plugrad._abort_process_group(f"{kind.__name__}: {error}")
+    """The other ranks then name this rank and its error, unless another rank failed before."""
+    _plugrad._abort_process_group(f"{kind.__name__}: {error}")
     (_previous_hook or sys.__excepthook__)(kind, error, trace)
 
 

@@ -61,7 +61,7 @@ PLUGRAD_API void destroy_process_group();
 PLUGRAD_API bool is_initialized();
 // The group of all ranks. Throws Error (invalid) before init_process_group.
 PLUGRAD_API Group world();
-// The rank in a group and its size; in the group of all ranks by default, -1 outside of the given group.
+// The rank in a group and its size; in the group of all ranks by default.
 PLUGRAD_API int get_rank(const Group& group = {});
 PLUGRAD_API int get_world_size(const Group& group = {});
 // Makes a group of some ranks, in ascending order; ranks are those of the group of all. All ranks of the group of all call
