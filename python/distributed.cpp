@@ -1,5 +1,6 @@
 // Groups of processes, for python/plugrad/distributed.py.
 #include <plugrad/distributed/collectives.hpp>
+#include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <python/binding.hpp>
 
@@ -75,6 +76,7 @@ void bind_groups(nb::module_& m) {
         nb::arg("seconds"), nb::arg("options"));
   m.def("_destroy_process_group", [] { unlocked([] { pd::destroy_process_group(); }); });
   m.def("_is_initialized", &pd::is_initialized);
+  m.def("_is_launched", &pd::is_launched);
   m.def("_world", &pd::world);
   m.def("_communicators", &names_of_communicators);
   m.def("_new_group", &new_group, nb::arg("ranks"));
@@ -115,10 +117,35 @@ pd::Work recv(Tensor x, int source, const nb::object& group) {
 pd::Work barrier(const nb::object& group) {
   return unlocked([&, options = options_of(group, false)] { return pd::barrier(options); });
 }
+
+void make_data_parallel(pd::DataParallel* self, const std::vector<Tensor>& parameters, const std::vector<Tensor>& buffers,
+                        const nb::object& group, int64_t bucket_bytes, int slices) {
+  pd::DataParallelOptions options;
+  if (!group.is_none()) options.group = nb::cast<pd::Group>(group);
+  options.bucket_bytes = static_cast<uint64_t>(bucket_bytes);
+  options.slices = slices;
+  unlocked([&] { return new (self) pd::DataParallel(parameters, buffers, options); });
+}
+
+// For nn.parallel.DistributedDataParallel.
+void bind_data_parallel(nb::module_& m) {
+  nb::class_<pd::DataParallel>(m, "_DataParallel", "Makes gradients the mean over processes.")
+      .def("__init__", &make_data_parallel, nb::arg("parameters"), nb::arg("buffers"), nb::arg("group").none(),
+           nb::arg("bucket_bytes"), nb::arg("slices"))
+      .def("set_weight", &pd::DataParallel::set_weight)
+      .def("passes", &pd::DataParallel::passes)
+      .def("step_without_data", [](pd::DataParallel& it) { return unlocked([&] { return it.step_without_data(); }); })
+      .def("set_synchronizing", &pd::DataParallel::set_synchronizing)
+      .def("synchronizing", &pd::DataParallel::synchronizing)
+      .def("broadcast_buffers", [](pd::DataParallel& it) { unlocked([&] { it.broadcast_buffers(); }); })
+      .def("early", [](const pd::DataParallel& it) { return it.figures().early; })
+      .def("buckets", [](const pd::DataParallel& it) { return it.figures().buckets; });
+}
 }  // namespace
 
 void bind_distributed(nb::module_& m) {
   bind_groups(m);
+  bind_data_parallel(m);
   nb::class_<pd::Work>(m, "_Work", "A started collective. The memory of its tensors belongs to it until wait() returns.")
       .def("wait", &wait,
            "Waits for the end, and returns True. Raises ConnectionError if a rank is lost, and TimeoutError if a rank does "

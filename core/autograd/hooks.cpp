@@ -19,7 +19,8 @@ Hooks hooks_of(const Node& node) {
 
 HookHandle add(const Tensor& x, const char* what, Hook hook) {
   static std::atomic<uint64_t> last{0};
-  if (!hook.before && !hook.after) throw Error(Code::invalid, std::string("[") + what + "] the hook is no function");
+  if (!hook.before && !hook.after && !hook.ready)
+    throw Error(Code::invalid, std::string("[") + what + "] the hook is no function");
   Node& node = node_of(x, what);
   if (!node.rule) observe::note_change(*storage_of(x));
   More& more = node.extra();
@@ -44,7 +45,7 @@ void require_like(const Tensor& replacement, const Tensor& grad) {
 }  // namespace
 
 HookHandle detail::add_hook(const Tensor& x, std::function<Tensor(const Tensor&)> hook) {
-  return add(x, "register_hook", {0, std::move(hook), {}});
+  return add(x, "register_hook", {0, std::move(hook), {}, {}});
 }
 
 HookHandle detail::add_accumulate_hook(const Tensor& x, std::function<void(Tensor&)> hook) {
@@ -52,7 +53,11 @@ HookHandle detail::add_accumulate_hook(const Tensor& x, std::function<void(Tenso
   if (!x.is_leaf())
     throw Error(Code::invalid, std::string("[") + kWhat + "] this tensor is the result of " + x.op_name() +
                                    ", and only leaves accumulate gradients: use register_hook");
-  return add(x, kWhat, {0, {}, std::move(hook)});
+  return add(x, kWhat, {0, {}, std::move(hook), {}});
+}
+
+HookHandle add_ready_hook(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
+  return add(leaf, "add_ready_hook", {0, {}, {}, std::move(hook)});
 }
 
 void HookHandle::remove() {
@@ -76,6 +81,11 @@ Tensor after_hooks(const Node& node, Tensor grad) {
     grad = std::move(replacement);
   }
   return grad;
+}
+
+void call_ready_hooks(const Node& leaf, const Tensor& grad) {
+  for (const auto& each : hooks_of(leaf).all)
+    if (each->ready) each->ready(grad);
 }
 
 void call_accumulate_hooks(Node& leaf) {

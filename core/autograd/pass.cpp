@@ -98,6 +98,7 @@ void Pass::traverse() {
       if (!next) continue;
       reach(*next);
       if (next->rule) ++next->pending;
+      else if (next->flags & Node::kHooked) [[unlikely]] ++rare().awaited[next];
     }
   }
 }
@@ -129,9 +130,25 @@ void Pass::notice(Node& node, Tensor& grad) {
   if (node.flags & Node::kRetains) retained_.push_back({&node, grad});
 }
 
-void Pass::call_leaf_hooks() {
+// The hooks of a leaf are called as soon as its last gradient has arrived, while the pass goes on.
+void Pass::arrived(Node& leaf) {
+  const auto found = rare().awaited.find(&leaf);
+  if (found == rare().awaited.end() || --found->second) return;  // hooked since the pass began, or not complete
+  rare().awaited.erase(found);
+  call_leaf_hooks(leaf_sum(leaf));
+}
+
+void Pass::call_leaf_hooks(NodeSum& leaf) {
+  if (!leaf.sum.defined()) return;
+  leaf.sum = after_hooks(*leaf.node, std::move(leaf.sum));
+  if (rare().captured.empty()) call_ready_hooks(*leaf.node, leaf.sum);
+  rare().called.insert(leaf.node);
+}
+
+// The hooks of roots, which no op's gradient reaches.
+void Pass::call_remaining_leaf_hooks() {
   for (NodeSum& each : leaves_)
-    if (each.node->flags & Node::kHooked && each.sum.defined()) each.sum = after_hooks(*each.node, std::move(each.sum));
+    if (each.node->flags & Node::kHooked && !rare().called.contains(each.node)) call_leaf_hooks(each);
 }
 
 void Pass::require_no_nan_in_leaves() {
@@ -157,7 +174,11 @@ template <class Gradient> [[gnu::always_inline]] inline void Pass::pass_on(Node&
     Node* next = edges[i].get();
     if (!next) continue;
     arrive(*next, gradient(i));
-    if (next->rule && --next->pending == 0) stack_.push_back(next);
+    if (next->rule) {
+      if (--next->pending == 0) stack_.push_back(next);
+    } else if (next->flags & Node::kHooked) [[unlikely]] {
+      arrived(*next);
+    }
   }
   finish(node);
 }
@@ -251,7 +272,7 @@ void Pass::run() {
   }
   current_ = nullptr;
   if (leaf_hooks_) [[unlikely]]
-    call_leaf_hooks();
+    call_remaining_leaf_hooks();
   if (detecting_) [[unlikely]]
     require_no_nan_in_leaves();
 }

@@ -45,6 +45,8 @@ class Pass {
     std::unordered_map<const Node*, Tensor> captured;
     std::unordered_map<const Node*, std::vector<CallPart>> parts;  // gradients for calls of several results
     std::unordered_set<const Node*> reached;                       // captured recorded nodes reached by the pass
+    std::unordered_map<const Node*, uint32_t> awaited;  // by leaves with hooks: gradients that have not arrived yet
+    std::unordered_set<const Node*> called;             // leaves whose hooks were called
   };
 
   Rare& rare();
@@ -63,7 +65,9 @@ class Pass {
   void pass_to_call(Node& part, Tensor grad);
   std::vector<Tensor> gradients_of(Node& call, Tensor grad);
   void require_no_nan_in_leaves();
-  void call_leaf_hooks();
+  void arrived(Node& leaf);
+  void call_leaf_hooks(NodeSum& leaf);
+  void call_remaining_leaf_hooks();
   void finish(Node& node);
   void release_claims() noexcept;
   bool mine(const Node& node) const { return node.pass.load(std::memory_order_relaxed) == id_; }

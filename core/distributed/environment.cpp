@@ -31,11 +31,12 @@ int number(std::initializer_list<const char*> names) {
   return -1;
 }
 
+bool is_by_mpi() { return !text("OMPI_COMM_WORLD_SIZE").empty() || !text("PMI_SIZE").empty(); }
+
 std::string communicator() {
   const std::string chosen = text("PLUGRAD_COMMUNICATOR");
   if (!chosen.empty()) return chosen;
-  const bool by_mpi = !text("OMPI_COMM_WORLD_SIZE").empty() || !text("PMI_SIZE").empty();
-  return by_mpi ? "mpi" : "gloo";
+  return is_by_mpi() ? "mpi" : "gloo";
 }
 
 std::string store() {
@@ -78,6 +79,11 @@ Launch launch_of(const ProcessGroupOptions& options) {
   launch.timeout = options.timeout.count() > 0 ? options.timeout : timeout();
   require_rank(launch);
   return launch;
+}
+
+bool is_rank(const Launch& launch) {
+  const bool can_meet = !launch.store.empty() || (is_by_mpi() && launch.communicator == "mpi");
+  return launch.rank >= 0 && can_meet;
 }
 
 }  // namespace plugrad::distributed

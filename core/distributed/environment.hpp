@@ -21,4 +21,7 @@ struct Launch {
 // Completes the options from the environment. Throws Error (invalid) for values that are not numbers, or out of range.
 Launch launch_of(const ProcessGroupOptions& options);
 
+// Whether a launcher started this process as a rank.
+bool is_rank(const Launch& launch);
+
 }  // namespace plugrad::distributed

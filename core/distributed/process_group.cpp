@@ -84,6 +84,7 @@ void destroy_process_group() {
 }
 
 bool is_initialized() { return state() != nullptr; }
+bool is_launched() { return is_rank(launch_of({})); }
 
 Group world() {
   if (auto group = state()) return Group(std::move(group));

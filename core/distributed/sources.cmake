@@ -1,6 +1,8 @@
 target_sources(plugrad_io PRIVATE
+  distributed/buckets.cpp
   distributed/collectives.cpp
   distributed/composition.cpp
+  distributed/data_parallel.cpp
   distributed/engine.cpp
   distributed/environment.cpp
   distributed/file_store.cpp

@@ -1,5 +1,6 @@
 // gpt TEXT [STEPS] [DEVICE]: trains a small transformer on a text, character by character, and prints text of the
-// transformer. gpt.py does the same in Python, and names the package with the King James text.
+// transformer. gpt.py does the same in Python, and names the package with the King James text. `plugrad launch -n 4 gpt
+// TEXT` trains on 4 processes, which share each batch.
 #include <plugrad/io/characters.hpp>
 #include <plugrad/plugrad.hpp>
 
@@ -9,6 +10,7 @@
 #include <iostream>
 #include <iterator>
 #include <numbers>
+#include <optional>
 
 using namespace plugrad;
 
@@ -60,10 +62,10 @@ struct Gpt final : nn::Module {
 };
 
 // Returns the mean loss over the next characters of random blocks.
-Tensor loss_of(const Gpt& model, const Tensor& data) {
-  const Tensor starts = randint(0, data.size(0) - kBlock, {kBatch, 1}, DType::i64, data.device());
+Tensor loss_of(const Gpt& model, const Tensor& data, int64_t count = kBatch) {
+  const Tensor starts = randint(0, data.size(0) - kBlock, {count, 1}, DType::i64, data.device());
   const Tensor places = flatten(starts + arange(0, kBlock, 1, DType::i64, data.device()));
-  const Tensor ids = reshape(index_select(data, 0, places), {kBatch, kBlock});
+  const Tensor ids = reshape(index_select(data, 0, places), {count, kBlock});
   return cross_entropy(flatten(model(ids), 0, 1), index_select(data, 0, places + 1));
 }
 
@@ -102,6 +104,15 @@ double factor(int64_t step, int64_t steps) {
   return 0.1 + 0.45 * (1 + std::cos(std::numbers::pi * share));
 }
 
+void report(const Gpt& model, const io::Characters& characters, const Tensor& train, const Tensor& held_out, int64_t step) {
+  static const auto begun = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+  std::cout << "step " << step << ", " << taken.count() << " s: loss " << estimate(model, train) << ", validation "
+            << estimate(model, held_out) << "\n"
+            << written(model, characters, 160, train.device()) << "\n"
+            << std::flush;
+}
+
 int teach(const std::string& path, int64_t steps, Device device) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -116,17 +127,20 @@ int teach(const std::string& path, int64_t steps, Device device) {
   Gpt model(characters.size());
   nn::AdamW optimizer = optimizer_of(model);
   nn::LambdaLR schedule(optimizer, [steps](int64_t step) { return factor(step, steps); });
-  const auto begun = std::chrono::steady_clock::now();
+  // Processes that a launcher started share each batch, and only the first one prints.
+  int rank = 0, ranks = 1;
+  std::optional<distributed::DataParallel> parallel;
+  if (distributed::is_launched()) {
+    distributed::init_process_group();
+    rank = distributed::get_rank();
+    ranks = distributed::get_world_size();
+    parallel.emplace(model);
+    manual_seed(1337 + static_cast<uint64_t>(rank));  // each draws samples of its own
+  }
   for (int64_t step = 0;; ++step) {
-    if (step % 250 == 0 || step == steps) {
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
-      std::cout << "step " << step << ", " << taken.count() << " s: loss " << estimate(model, train) << ", validation "
-                << estimate(model, held_out) << "\n"
-                << written(model, characters, 160, device) << "\n"
-                << std::flush;
-    }
+    if (rank == 0 && (step % 250 == 0 || step == steps)) report(model, characters, train, held_out, step);
     if (step == steps) return 0;
-    const Tensor loss = loss_of(model, train);
+    const Tensor loss = loss_of(model, train, kBatch / ranks);
     optimizer.zero_grad();
     loss.backward();
     clip_grad_norm_(model.parameters(), 1);
@@ -145,6 +159,7 @@ int main(int argc, char** argv) {
   try {
     return teach(argv[1], argc > 2 ? std::stoll(argv[2]) : 2000, argc > 3 ? Device(argv[3]) : default_device());
   } catch (const std::exception& error) {
+    distributed::abort_process_group(error.what());
     std::cerr << "gpt: " << error.what() << "\n";
     return 1;
   }

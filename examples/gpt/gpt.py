@@ -4,6 +4,7 @@
     sudo apt-get install bible-kjv bible-kjv-text
     python examples/gpt/gpt.py [--steps 2000] [--device cuda] [--picture losses.png]
     python examples/gpt/gpt.py --text my.txt --save my.safetensors
+    plugrad launch -n 4 python examples/gpt/gpt.py   # on 4 processes, which share each batch
 
 The network and its training are those of nanoGPT's configuration for a CPU (Karpathy, 2022): 4 layers, 4 heads, 128 wide,
 blocks of 64 characters in batches of 12, AdamW with a cosine schedule.
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 
 import plugrad
-from plugrad import Tensor, nn, optim
+from plugrad import Tensor, distributed, nn, optim
 from plugrad.optim import lr_scheduler
 from plugrad.text import Characters
 
@@ -75,7 +76,7 @@ def batch(data: Tensor, count: int = BATCH) -> tuple[Tensor, Tensor]:
     return data[places], data[places + 1]
 
 
-def loss_of(model: GPT, ids: Tensor, next_ids: Tensor) -> Tensor:
+def loss_of(model: nn.Module, ids: Tensor, next_ids: Tensor) -> Tensor:
     return plugrad.cross_entropy(model(ids).flatten(0, 1), next_ids.flatten())
 
 
@@ -139,7 +140,16 @@ def save_model(model: GPT, example: Tensor, path: Path) -> None:
     forward.save(path)
 
 
+def ranks() -> tuple[int, int]:
+    """Joins the processes that a launcher started. Returns the rank of this process, and their number."""
+    if not distributed.is_launched():
+        return 0, 1
+    distributed.init_process_group()
+    return distributed.get_rank(), distributed.get_world_size()
+
+
 def main() -> None:
+    rank, size = ranks()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", type=Path, help="a text of your own")
     parser.add_argument("--steps", type=int, default=2000)
@@ -159,21 +169,27 @@ def main() -> None:
     train, held_out = data[:split], data[split:]
     model = GPT(len(characters))
     optimizer, schedule = optimiser(model, options.steps)
-    print(f"{len(data):,} characters of {len(characters)} kinds; {sum(p.numel() for p in model.parameters()):,} parameters")
+    trained: nn.Module = nn.parallel.DistributedDataParallel(model) if size > 1 else model
+    plugrad.manual_seed(options.seed + rank)  # each process draws samples of its own
+    if rank == 0:
+        print(f"{len(data):,} characters of {len(characters)} kinds; "
+              f"{sum(p.numel() for p in model.parameters()):,} parameters")
     history, start = [], time.perf_counter()
     for step in range(options.steps + 1):
-        if step % options.every == 0 or step == options.steps:
+        if rank == 0 and (step % options.every == 0 or step == options.steps):
             history.append((step, estimate(model, train), estimate(model, held_out)))
             print(f"\nstep {step}, {time.perf_counter() - start:.0f} s: loss {history[-1][1]:.3f}, validation "
                   f"{history[-1][2]:.3f}\n{characters.decode(model.write(train[:1].tolist(), 160))}")
         if step == options.steps:
             break
-        loss = loss_of(model, *batch(train))
+        loss = loss_of(trained, *batch(train, BATCH // size))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
+    if rank != 0:
+        return
     print(f"\nvalidation loss over consecutive blocks: {whole_loss(model, held_out):.4f}")
     if options.save:
         plugrad.save(model.state_dict(), options.save)

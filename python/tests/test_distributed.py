@@ -176,7 +176,7 @@ def test_a_rank_that_does_not_come_is_named(job):
         dist.init_process_group(timeout=1)
         if rank == 1:
             import time
-            time.sleep(30)
+            time.sleep(8)
         try:
             dist.all_reduce(plugrad.zeros(3))
         except TimeoutError as error:
@@ -270,3 +270,122 @@ dist.all_gather(parts, x)
 assert x.tolist() == parts[0].tolist() == [0.0, 1.0, 2.0]
 dist.barrier()
 """, tmp_path / "store")
+
+
+# --- nn.parallel.DistributedDataParallel.
+
+NETWORK = """
+from plugrad import nn
+dist.init_process_group()
+plugrad.manual_seed(rank)
+model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+plugrad.manual_seed(0)
+alone = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+x = plugrad.randn(12, 5)
+y = plugrad.randn(12, 3)
+def near(a, b):
+    return all(plugrad.allclose(p, q, atol=1e-6) for p, q in zip(a, b, strict=True))
+"""
+
+
+def test_ddp_trains_as_one_process_does(job):
+    expect_passed(job(NETWORK + """
+ddp = nn.parallel.DistributedDataParallel(model)
+optimizer = plugrad.optim.AdamW(ddp.parameters(), lr=1e-2)
+reference = plugrad.optim.AdamW(alone.parameters(), lr=1e-2)
+rows = 12 // size
+for step in range(8):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(ddp(x[rank * rows:(rank + 1) * rows]), y[rank * rows:(rank + 1) * rows]).backward()
+    optimizer.step()
+    reference.zero_grad()
+    nn.functional.mse_loss(alone(x), y).backward()
+    reference.step()
+assert near(model.parameters(), alone.parameters())
+assert list(ddp.state_dict()) == ["module." + name for name in model.state_dict()]
+""", size=2))
+
+
+def test_ddp_uneven_batches_and_ranks_without_data(job):
+    expect_passed(job(NETWORK + """
+ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0001)
+parts = {0: slice(0, 5), 1: slice(5, 12), 2: None}
+for step in range(2):
+    ddp.zero_grad()
+    alone.zero_grad()
+    if parts[rank] is None:
+        assert ddp.step_without_data()
+    else:
+        nn.functional.mse_loss(ddp(x[parts[rank]]), y[parts[rank]]).backward()
+    nn.functional.mse_loss(alone(x), y).backward()
+    assert near([p.grad for p in model.parameters()], [p.grad for p in alone.parameters()])
+""", size=3))
+
+
+def test_ddp_accumulates_without_communication(job):
+    expect_passed(job(NETWORK + """
+ddp = nn.parallel.DistributedDataParallel(model)
+mine = [slice(6 * rank, 6 * rank + 3), slice(6 * rank + 3, 6 * rank + 6)]
+with ddp.no_sync():
+    (nn.functional.mse_loss(ddp(x[mine[0]]), y[mine[0]]) / 2).backward()
+first = [p.grad.clone() for p in model.parameters()]
+(nn.functional.mse_loss(ddp(x[mine[1]]), y[mine[1]]) / 2).backward()
+nn.functional.mse_loss(alone(x), y).backward()
+assert near([p.grad for p in model.parameters()], [p.grad for p in alone.parameters()])
+assert not near([p.grad for p in model.parameters()], first)
+"""))
+
+
+def test_ddp_slices_fix_the_bits_whatever_the_number_of_ranks(job):
+    digests = set()
+    for size in (1, 2, 4):
+        results = job(NETWORK + """
+import hashlib
+ddp = nn.parallel.DistributedDataParallel(model, slices=4)
+optimizer = plugrad.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+assert ddp.passes == 4 // size
+for step in range(5):
+    optimizer.zero_grad()
+    for i in range(ddp.passes):
+        s = rank * ddp.passes + i
+        nn.functional.cross_entropy(ddp(x[3 * s:3 * s + 3]), y[3 * s:3 * s + 3].softmax(-1)).backward()
+    optimizer.step()
+print(hashlib.sha256(repr([p.tolist() for p in model.parameters()]).encode()).hexdigest())
+""", size=size)
+        expect_passed(results)
+        digests.update(output.split()[-1] for output, _ in results)
+    assert len(digests) == 1
+
+
+def test_ddp_batch_norm_and_buffers(job):
+    expect_passed(job("""
+from plugrad import nn
+dist.init_process_group()
+model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+ddp = nn.parallel.DistributedDataParallel(model)
+for step in range(3):
+    ddp(plugrad.randn(8, 4) + rank).sum().backward()
+ddp(plugrad.randn(8, 4))  # forward() makes the buffers those of rank 0 first
+means = [None] * size
+with plugrad.no_grad():
+    ddp.eval()
+    ddp(plugrad.randn(8, 4))
+ddp.train()
+ddp._reducer.broadcast_buffers()
+dist.all_gather_object(means, model[1].running_mean.tolist())
+assert means[0] == means[1]
+"""))
+
+
+def test_ddp_refuses_different_models(job):
+    for output, status in job("""
+from plugrad import nn
+dist.init_process_group()
+try:
+    nn.parallel.DistributedDataParallel(nn.Linear(3, 3 + rank))
+except ValueError as error:
+    assert "make the same model on all ranks" in str(error)
+    sys.exit(0)
+sys.exit(1)
+"""):
+        assert status == 0, output

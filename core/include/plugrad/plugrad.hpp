@@ -13,6 +13,7 @@
 #include <plugrad/autograd/memory.hpp>
 #include <plugrad/autograd/private_op.hpp>
 #include <plugrad/distributed/collectives.hpp>
+#include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/distributed/process_group.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/attention.hpp>

@@ -68,6 +68,11 @@ def is_initialized() -> bool:
     return _plugrad._is_initialized()
 
 
+def is_launched() -> bool:
+    """Whether a launcher tells this process its rank, so that init_process_group() needs no arguments."""
+    return _plugrad._is_launched()
+
+
 def is_available() -> bool:
     """Whether any communicator is installed."""
     return bool(_plugrad._communicators())

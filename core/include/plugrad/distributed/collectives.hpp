@@ -43,8 +43,8 @@ struct CollectiveOptions {
 // gradient and would be written; and while a step is recorded. Tensors may be on any device, and need not be dense. Ranks in
 // `source` and `destination` are those of the group of all ranks.
 //
-// The works of all groups start in the order of the calls, and one collective runs after another, so all ranks need one order
-// of all their works: a message that is sent behind a collective leaves when the collective has ended.
+// The works of all groups start in the order of the calls, and one collective runs after another, so all ranks need one
+// order of all their works: a message that is sent behind a collective leaves when the collective has ended.
 
 // Reduces x over all ranks, in place. average: of floating dtypes.
 PLUGRAD_API Work all_reduce(const Tensor& x, ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});

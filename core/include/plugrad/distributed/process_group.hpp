@@ -59,6 +59,9 @@ PLUGRAD_API Group init_process_group(const ProcessGroupOptions& options = {});
 // another rank is lost meanwhile.
 PLUGRAD_API void destroy_process_group();
 PLUGRAD_API bool is_initialized();
+// Whether a launcher tells this process its rank and where the ranks meet, so that init_process_group() needs no options.
+// Throws Error (invalid) for variables that are no numbers.
+PLUGRAD_API bool is_launched();
 // The group of all ranks. Throws Error (invalid) before init_process_group.
 PLUGRAD_API Group world();
 // The rank in a group and its size; in the group of all ranks by default.

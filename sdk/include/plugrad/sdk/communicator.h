@@ -76,8 +76,8 @@ typedef struct plugrad_group_options {
   plugrad_options options;     // the user's: keys of the communicator, such as "interface"
 } plugrad_group_options;
 
-// Host memory; it belongs to the collective until its work ends. from and to do not overlap; of ALL_REDUCE and BROADCAST they
-// may be equal.
+// Host memory; it belongs to the collective until its work ends. from and to do not overlap; of ALL_REDUCE and BROADCAST
+// they may be equal.
 typedef struct plugrad_collective {
   uint32_t struct_size;
   uint32_t kind;
