@@ -32,6 +32,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void signal(int number) const;
+  pid_t id() const { return pid_; }
   // Waits until the condition holds. Fails the test if the process ends or a minute passes before the condition holds.
   void wait_until(const std::function<bool()>& condition);
   bool running();

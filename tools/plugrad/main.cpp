@@ -1,5 +1,6 @@
 // plugrad: lists devices, and trains and evaluates networks on them.
 #include <plugrad/sdk/abi.h>
+#include <plugrad/distributed/process_group.hpp>
 #include <plugrad/runtime/device.hpp>
 #include <tools/plugrad/commands.hpp>
 #include <tools/plugrad/json.hpp>
@@ -96,8 +97,10 @@ int run(int count, char** words) {
   } catch (const UsageError& error) {
     return complain(error, kMisuse);
   } catch (const std::bad_alloc&) {
+    plugrad::distributed::abort_process_group("out of memory");
     return complain(std::runtime_error("out of memory"), kFailure);
   } catch (const std::exception& error) {
+    plugrad::distributed::abort_process_group(error.what());
     return complain(error, kFailure);
   }
 }

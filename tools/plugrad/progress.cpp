@@ -29,9 +29,9 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-Progress::Progress(const training::Trainer& trainer, int64_t last_step)
+Progress::Progress(const training::Trainer& trainer, int64_t last_step, bool shown)
     : trainer_(trainer), first_step_(trainer.step()), last_step_(last_step), first_sample_(trainer.samples_seen()),
-      epochs_printed_(trainer.history().evaluations.size()), terminal_(isatty(STDERR_FILENO)),
+      epochs_printed_(trainer.history().evaluations.size()), terminal_(isatty(STDERR_FILENO)), shown_(shown),
       start_(std::chrono::steady_clock::now()) {}
 
 double Progress::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
@@ -68,6 +68,7 @@ std::string Progress::bar_line(size_t columns) const {
 }
 
 void Progress::update() {
+  if (!shown_) return;
   if (trainer_.history().evaluations.size() > epochs_printed_) {
     epochs_printed_ = trainer_.history().evaluations.size();
     // If an epoch takes milliseconds, as with moons, not every epoch gets a line.

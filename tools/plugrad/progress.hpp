@@ -11,8 +11,8 @@ namespace plugrad::tool {
 
 class Progress {
  public:
-  // last_step: the step at which this run ends.
-  Progress(const training::Trainer& trainer, int64_t last_step);
+  // last_step: the step at which this run ends. shown: false for ranks that leave the output to the first.
+  Progress(const training::Trainer& trainer, int64_t last_step, bool shown = true);
   // Call it after some steps. Redraws the bar, at most ten times a second, and prints the line of an ended epoch.
   void update();
   // Removes the bar, so that the next output begins on its own line.
@@ -28,7 +28,7 @@ class Progress {
   const training::Trainer& trainer_;
   int64_t first_step_, last_step_, first_sample_;
   size_t epochs_printed_;
-  bool terminal_, drawn_ = false;
+  bool terminal_, shown_, drawn_ = false;
   std::chrono::steady_clock::time_point start_, last_drawn_;
 };
 

@@ -17,6 +17,12 @@ template <class T> std::string text_of(T value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
+std::string hexadecimal(uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
 }  // namespace
 
 std::string results_json(const training::Trainer& trainer, const RunSummary& summary) {
@@ -39,6 +45,8 @@ std::string results_json(const training::Trainer& trainer, const RunSummary& sum
                                  {"plugin_mapping", mapping ? Json(mapping->line) : Json(nullptr)},
                                  {"parameters", trainer.parameter_count()},
                                  {"network", trainer.network().text()},
+                                 {"digest", hexadecimal(trainer.digest())},
+                                 {"ranks", distributed::is_initialized() ? distributed::get_world_size() : 1},
                                  {"resumed_from", summary.resumed_from},
                                  {"interrupted", summary.interrupted},
                                  {"config", Json::parse(training::config_to_json(trainer.config()))}});

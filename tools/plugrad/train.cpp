@@ -1,6 +1,10 @@
 // plugrad train.
+#include <plugrad/distributed/collectives.hpp>
 #include <plugrad/io/file.hpp>
+#include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/policy.hpp>
+#include <tools/launch/ranks.hpp>
 #include <tools/plugrad/files.hpp>
 #include <tools/plugrad/interrupt.hpp>
 #include <tools/plugrad/options.hpp>
@@ -13,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string_view>
 
 namespace plugrad::tool {
@@ -35,6 +40,12 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+// Joins the group of the ranks that a launcher started.
+std::optional<distributed::Group> joined() {
+  if (!distributed::is_launched()) return {};
+  return distributed::init_process_group();
+}
+
 class Session {
  public:
   explicit Session(const TrainRequest& request)
@@ -43,22 +54,24 @@ class Session {
     if (!request.resume.empty()) trainer_.load(request.resume);
     summary_.resumed_from = trainer_.step();
     last_step_ = request.steps > 0 ? std::min(request.steps, trainer_.total_steps()) : trainer_.total_steps();
+    if (!is_first_) return;
     create_folder(request.out);
     const io::AtomicFile fails_early_where_nothing_can_be_written(path("checkpoint.safetensors"));
   }
 
   int run() {
     const InterruptGuard guard;
-    announce();
+    if (is_first_) announce();
     if (trainer_.step() < last_step_) trainer_.try_evaluation();
     train();
     finish();
-    if (request_.json) std::cout << results_json(trainer_, summary_);
+    if (request_.json && is_first_) std::cout << results_json(trainer_, summary_);
     if (!summary_.interrupted) return 0;
+    constexpr int kSignalled = 128;
+    if (!is_first_) return kSignalled + asked_;
     std::cerr << "interrupted after step " << trainer_.step() << "; everything is saved; continue with:\n  "
               << resume_command() << "\n";
-    constexpr int kSignalled = 128;
-    return kSignalled + InterruptGuard::pending();
+    return kSignalled + asked_;
   }
 
  private:
@@ -73,7 +86,9 @@ class Session {
 
   void announce() const {
     std::cerr << trainer_.config().data << " on " << device_.name() << " (" << device_.description()
-              << "): " << trainer_.network().text() << ", " << trainer_.parameter_count() << " parameters\n";
+              << "): " << trainer_.network().text() << ", " << trainer_.parameter_count() << " parameters";
+    if (group_) std::cerr << ", on " << group_->size() << " ranks (" << group_->engine() << ")";
+    std::cerr << "\n";
     if (trainer_.step() > 0)
       std::cerr << "resumed after step " << trainer_.step() << " of " << trainer_.total_steps() << "\n";
   }
@@ -90,16 +105,33 @@ class Session {
     return trainer_.step() % trainer_.steps_per_epoch() == 0 && seconds_since_last >= 1;
   }
 
+  // The signal that asks the program to end, or 0: the same on all ranks, because all end after the same step.
+  int asked() {
+    asked_ = InterruptGuard::pending();
+    if (group_ && group_->size() > 1) {
+      const Tensor signal = full({1}, asked_, DType::i32, device_);
+      distributed::all_reduce(signal, distributed::ReduceOp::max);
+      asked_ = static_cast<int>(signal.item<int64_t>());
+    }
+    return asked_;
+  }
+
+  void save() const {
+    if (is_first_) trainer_.save(path("checkpoint.safetensors"));
+  }
+
   void train() {
     constexpr int64_t kStepsPerLook = 20;
-    Progress progress(trainer_, last_step_);
+    Progress progress(trainer_, last_step_, is_first_);
+    const bool alone = !group_ || group_->size() == 1;
+    const auto stop = [&] { return alone && InterruptGuard::pending() != 0; };
     const int64_t first_sample = trainer_.samples_seen();
     double saved_at = 0;
     trainer_.evaluate_epoch();  // of a run interrupted after it had saved an epoch
-    while (trainer_.step() < last_step_ && !InterruptGuard::pending()) {
-      trainer_.run_epoch_steps(std::min(kStepsPerLook, until_checkpoint()), [] { return InterruptGuard::pending() != 0; });
+    while (trainer_.step() < last_step_ && !asked()) {
+      trainer_.run_epoch_steps(std::min(kStepsPerLook, until_checkpoint()), stop);
       if (trainer_.step() == last_step_ || checkpoint_due(progress.seconds() - saved_at)) {
-        trainer_.save(path("checkpoint.safetensors"));
+        save();
         saved_at = progress.seconds();
       }
       trainer_.evaluate_epoch();
@@ -107,7 +139,7 @@ class Session {
     }
     progress.clear();
     summary_.interrupted = trainer_.step() < last_step_;
-    trainer_.save(path("checkpoint.safetensors"));
+    save();
     summary_.training_seconds = progress.seconds();
     summary_.samples_per_second =
         static_cast<double>(trainer_.samples_seen() - first_sample) / std::max(summary_.training_seconds, 1e-9);
@@ -118,6 +150,7 @@ class Session {
     const bool known = !evaluations.empty() && evaluations.back().step == trainer_.step();
     summary_.evaluation = known ? evaluations.back() : trainer_.evaluate();
     summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (!is_first_) return;
     io::write_file(path("losses.csv"), losses_csv(trainer_.history()));
     io::write_file(path("loss.svg"), loss_svg(trainer_, summary_.evaluation));
     io::write_file(path("results.json"), results_json(trainer_, summary_));
@@ -130,12 +163,25 @@ class Session {
   }
 
   TrainRequest request_;
+  std::optional<distributed::Group> group_ = joined();  // of a launched process
+  bool is_first_ = !group_ || group_->rank() == 0;      // the rank that writes and prints
+  int asked_ = 0;
   std::chrono::steady_clock::time_point start_;
   Device device_;
   training::Trainer trainer_;
   RunSummary summary_;
   int64_t last_step_ = 0;
 };
+
+// Starts this command once for each rank.
+int run_on_ranks(const Arguments& arguments, int64_t ranks) {
+  constexpr int64_t kMost = 4096;
+  if (ranks < 1 || ranks > kMost)
+    throw UsageError("--ranks " + std::to_string(ranks) + ": 1 to " + std::to_string(kMost) + " expected");
+  std::vector<std::string> words{"/proc/self/exe", "train"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_ranks(words, static_cast<int>(ranks), std::chrono::seconds(5));
+}
 
 }  // namespace
 
@@ -152,7 +198,11 @@ int train_command(const Arguments& arguments) {
          kExamples});
     return 0;
   }
-  return Session(read_train_request(options)).run();
+  const std::optional<int64_t> ranks = options.whole("ranks");
+  if (ranks && !distributed::is_launched()) return run_on_ranks(arguments, *ranks);
+  const TrainRequest request = read_train_request(options);
+  set_deterministic(request.deterministic);
+  return Session(request).run();
 }
 
 }  // namespace plugrad::tool

@@ -46,6 +46,7 @@ void apply_network_options(const Options& options, training::TrainingConfig& con
   read_whole(options, "epochs", 1, config.epochs);
   read_whole(options, "batch", 1, config.batch);
   read_whole(options, "seed", 0, config.seed);
+  read_whole(options, "slices", 1, config.slices);
   config.rate = options.real("rate").value_or(config.rate);
   if (!(config.rate > 0) || !std::isfinite(config.rate)) throw UsageError("--rate must be above 0");
 }
@@ -57,6 +58,7 @@ void check_same_run(const training::TrainingConfig& before, const training::Trai
   };
   check("--batch", before.batch, now.batch);
   check("--seed", before.seed, now.seed);
+  check("--slices", before.slices, now.slices);
 }
 
 }  // namespace
@@ -104,7 +106,10 @@ void add_train_options(Options& options) {
                    "where checkpoint.safetensors, losses.csv, loss.svg and results.json go; replaced where they exist "
                    "(plugrad-run; with --resume: the checkpoint's folder)");
   options.add_whole("checkpoint-every", "N", "steps between checkpoints (at the end of each epoch, at most one a second)");
-  options.add_text("resume", "FILE", "continue from a checkpoint, with its options");
+  options.add_text("resume", "FILE", "continue from a checkpoint, with its options; the number of ranks may be another");
+  options.add_whole("ranks", "N", "train on N processes of this machine, as plugrad launch -n N does");
+  options.add_whole("slices", "N", "cut each batch into N parts, whose sums are the same on 1, 2, 4, .. up to N ranks");
+  options.add_flag("deterministic", "the same bits in each run, on devices that can choose");
 }
 
 TrainRequest read_train_request(const Options& options) {
@@ -132,6 +137,7 @@ TrainRequest read_train_request(const Options& options) {
   read_whole(options, "steps", 1, request.steps);
   read_whole(options, "checkpoint-every", 1, request.checkpoint_every);
   request.json = options.flag("json");
+  request.deterministic = options.flag("deterministic");
   return request;
 }
 

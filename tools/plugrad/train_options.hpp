@@ -22,6 +22,7 @@ struct TrainRequest {
   int64_t steps = 0;             // stop after this number; 0: at the end
   int64_t checkpoint_every = 0;  // in steps; 0: at each epoch
   bool json = false;
+  bool deterministic = false;
 };
 
 void add_train_options(Options& options);

@@ -3,6 +3,8 @@
 #include <plugrad/runtime/error.hpp>
 #include <tools/plugrad/json.hpp>
 
+#include <string_view>
+
 namespace plugrad::training {
 namespace {
 
@@ -19,6 +21,7 @@ template <class Config, class Visit> void for_each_member(Config& config, Visit 
   visit("labels", config.labels);
   visit("rate", config.rate);
   visit("seed", config.seed);
+  visit("slices", config.slices);
   visit("test_images", config.test_images);
   visit("test_labels", config.test_labels);
 }
@@ -49,7 +52,10 @@ TrainingConfig config_from_json(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     TrainingConfig config;
-    for_each_member(config, [&]<class T>(const char* name, T& value) { value = json.at(name).as<T>(); });
+    for_each_member(config, [&]<class T>(const char* name, T& value) {
+      if (std::string_view(name) == "slices") value = json.value(name, T());  // older files have none
+      else value = json.at(name).as<T>();
+    });
     return config;
   } catch (const tool::JsonError&) {
     throw Error(Code::io_error, "is not a configuration of plugrad train");

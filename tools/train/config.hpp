@@ -16,6 +16,8 @@ struct TrainingConfig {
   int64_t batch = 256;
   double rate = 1e-3;  // at the first step; falls to 0 along a cosine
   uint64_t seed = 1;   // of weights, shuffles and moons
+  // The backward passes of all ranks together in a step, which fix the bits whatever the number of ranks; 0: one of each.
+  int64_t slices = 0;
   friend bool operator==(const TrainingConfig&, const TrainingConfig&) = default;
 };
 

@@ -1,5 +1,6 @@
 // The training loop: an MLP with ReLU, Adam, a cosine schedule.
 #pragma once
+#include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/schedules.hpp>
@@ -38,6 +39,9 @@ Evaluation evaluate(const nn::Module& network, const TensorDataset& samples, Obj
 
 // A network, its optimiser and its place in the data. Equal configurations, data and devices give equal numbers, whether a
 // run is unbroken or was resumed. Not thread-safe.
+//
+// In a group of processes each rank computes its part of each batch, and all ranks have the same network. With slices in the
+// configuration, the numbers are the same whatever the number of ranks (of powers of two) and the communicator.
 class Trainer {
  public:
   // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes that cannot
@@ -63,6 +67,8 @@ class Trainer {
   int64_t epoch() const { return step() / steps_per_epoch(); }  // completed
   int64_t samples_seen() const;                                 // since the start of the run
   int64_t parameter_count() const;
+  // A number of all bits of the parameters: equal for equal networks.
+  uint64_t digest() const;
   const TrainingConfig& config() const { return config_; }
   const History& history() const { return history_; }
   const nn::Sequential& network() const { return *network_; }
@@ -76,8 +82,15 @@ class Trainer {
   void load(const std::string& path);
 
  private:
-  Tensor train_step();
-  void flush(std::vector<Tensor>& pending, std::vector<float>& losses);
+  // The losses of this rank's passes of a step.
+  struct StepLosses {
+    std::vector<Tensor> passes;  // undefined for passes without samples
+    int64_t rows;                // of the whole batch
+  };
+  StepLosses train_step();
+  Tensor train_pass(const Batch& batch, int64_t pass);
+  std::vector<std::vector<float>> losses_of_all(const std::vector<StepLosses>& steps) const;
+  void flush(std::vector<StepLosses>& pending, std::vector<float>& losses);
 
   TrainingConfig config_;
   Device device_;
@@ -90,6 +103,9 @@ class Trainer {
   std::shared_ptr<nn::Sequential> network_;
   std::unique_ptr<nn::Adam> optimizer_;
   std::unique_ptr<nn::CosineAnnealingLR> schedule_;
+  int rank_ = 0, ranks_ = 1;
+  int64_t passes_ = 1;                                   // of this rank, in a step
+  std::unique_ptr<distributed::DataParallel> parallel_;  // null: one pass of this process alone
   History history_;
 };
 

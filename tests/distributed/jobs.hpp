@@ -1,0 +1,70 @@
+// Jobs of several processes, which tests start.
+#pragma once
+#include <tests/paths.hpp>
+#include <tests/tools/process.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace plugrad::test {
+
+using Words = std::vector<std::string>;
+
+// Sets a variable of the environment while it lives.
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) { setenv(name_.c_str(), value.c_str(), 1); }
+  ~Variable() { unsetenv(name_.c_str()); }
+  Variable(const Variable&) = delete;
+
+ private:
+  std::string name_;
+};
+
+inline std::string gloo() { return plugin_path("libplugrad-communicator-gloo.so"); }
+inline std::string sim() { return test_plugin_path("libplugrad-communicator-sim.so"); }
+
+inline Outcome launch(int ranks, const Words& program, const Words& options = {}) {
+  Words words{"launch", "-n", std::to_string(ranks)};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), program.begin(), program.end());
+  return plugrad_run(words);
+}
+
+inline bool has_mpi() {
+  return std::filesystem::exists(plugin_path("libplugrad-communicator-mpi.so")) &&
+         std::system("command -v mpirun > /dev/null 2>&1") == 0;
+}
+
+// By mpirun, in a process without what `launch` set: the ranks have no store but the store that they make. `launch` ends
+// what mpirun leaves running.
+inline Outcome mpirun(int ranks, const Words& program) {
+  const Variable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  Words words{"env",
+              "-u",
+              "RANK",
+              "-u",
+              "WORLD_SIZE",
+              "-u",
+              "LOCAL_WORLD_SIZE",
+              "-u",
+              "PLUGRAD_STORE",
+              "mpirun",
+              "--oversubscribe",
+              "--bind-to",
+              "none",
+              "-n",
+              std::to_string(ranks)};
+  words.insert(words.end(), program.begin(), program.end());
+  return launch(1, words);
+}
+
+inline size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace plugrad::test
