@@ -4,6 +4,7 @@
 //   decline   all_reduce+all_gather+..: kinds that it lacks; "all" leaves only send and recv
 //   delay     each work ends up to so many milliseconds late, so sends and receives end in another order than they began
 //   fail      the n-th call of start fails, on the rank `fail_rank` (0)
+//   wrong     1: results have a wrong bit
 // Unlike the other communicator, it is polled.
 #include <plugrad/sdk/communicator.h>
 
@@ -47,6 +48,7 @@ const plugrad_host& inner_host() {
 struct Settings {
   std::set<std::string> declined;
   int delay = 0, fail = 0, fail_rank = 0;
+  bool wrong = false;
   std::atomic<int> starts{0};
   std::mt19937 random;
 };
@@ -134,6 +136,7 @@ std::shared_ptr<Settings> settings_of(const plugrad_options& options, int rank) 
   made->delay = std::atoi(option(options, "delay").c_str());
   made->fail = std::atoi(option(options, "fail").c_str());
   made->fail_rank = std::atoi(option(options, "fail_rank").c_str());
+  made->wrong = option(options, "wrong") == "1";
   made->random.seed(static_cast<uint32_t>(rank) + 1);
   return made;
 }
@@ -209,7 +212,13 @@ void run(plugrad_group* group, Copied copied, const std::shared_ptr<Result>& res
   plugrad_work* work = nullptr;
   if (!copied.counts.empty()) copied.collective.counts = copied.counts.data();
   if (const plugrad_status status = engine->start(group->inner, &copied.collective, &work)) return result->end(status, late);
-  const auto wait = [=, timeout = group->timeout] { result->end(engine->wait(work, timeout), late); };
+  char* const spoilt =
+      group->settings->wrong && copied.collective.count ? static_cast<char*>(copied.collective.to) : nullptr;
+  const auto wait = [=, timeout = group->timeout] {
+    const plugrad_status status = engine->wait(work, timeout);
+    if (spoilt) *spoilt = static_cast<char>(*spoilt ^ 1);
+    result->end(status, late);
+  };
   // A receive may wait for what another rank sends after a later call of this rank.
   if (is_message(copied.collective.kind)) std::thread(wait).detach();
   else wait();

@@ -1,5 +1,6 @@
 #include <sdk/conformance/host.hpp>
 
+#include <plugrad/sdk/communicator.h>
 #include <sdk/conformance/message.hpp>
 
 #include <cxxabi.h>
@@ -64,6 +65,8 @@ const char* status_name(plugrad_status status) {
     case PLUGRAD_DEVICE_ERROR: return "DEVICE_ERROR";
     case PLUGRAD_DEVICE_LOST: return "DEVICE_LOST";
     case PLUGRAD_INTERNAL: return "INTERNAL";
+    case PLUGRAD_PEER_LOST: return "PEER_LOST";
+    case PLUGRAD_TIMED_OUT: return "TIMED_OUT";
     default: return "a status that does not exist";
   }
 }

@@ -1,4 +1,6 @@
 // plugrad-conform: checks a plugin file against the contract.
+#include <sdk/conformance/communicator.hpp>
+#include <sdk/conformance/conform_options.hpp>
 #include <sdk/conformance/grade.hpp>
 #include <sdk/conformance/perf.hpp>
 #include <sdk/conformance/supervisor.hpp>
@@ -6,8 +8,6 @@
 #include <sdk/conformance/worker.hpp>
 
 #include <process/file_text.hpp>
-
-#include <boost/program_options.hpp>
 
 #include <unistd.h>
 
@@ -28,7 +28,8 @@ constexpr int kGood = 0, kFailed = 1, kUnusable = 2;
 constexpr const char* kUsage = R"(usage: plugrad-conform [options] FILE
 
 Loads a backend plugin and checks it: the rules of the contract, memory, streams, and every op that it
-claims, in every dtype and class of layouts, against references in higher precision.
+claims, in every dtype and class of layouts, against references in higher precision. A communicator's file is checked by
+three processes: collectives, messages and groups, time-outs, abort, and the death of a rank.
 
 )";
 constexpr const char* kExamples = R"(
@@ -41,141 +42,14 @@ examples:
   plugrad-conform --level 3 --badge level.svg FILE   what training needs, training included
   plugrad-conform --only memory. ./libplugrad-backend-mynpu.so   all cases whose name begins so
   plugrad-conform --option threads=1 --device 1 --jobs 4 --junit report.xml FILE
+  plugrad-conform ./libplugrad-communicator-mynet.so
+  plugrad-conform --launcher 'mpirun -n 3' lib/plugrad/plugins-v0/libplugrad-communicator-mpi.so
   gdb --args plugrad-conform --in-process --only EXP FILE   in a debugger
 
 exit status: 0 all good, or no device and a reason; 1 failures; 2 bad usage, or a file that cannot be used
 )";
 
-struct Request {
-  std::string file, junit, skip, badge, baseline;
-  std::vector<std::string> only;
-  conformance::Settings settings;
-  unsigned jobs = 1, deadline = 300;
-  int budget = 0;  // seconds; 0: none
-  int level = -1;  // -1: not asked for
-  bool json = false, help = false, list = false, kernels = false, in_process = false, worker = false, train = false;
-  bool perf = false;
-  po::options_description shown{"options"};
-};
-
-std::vector<std::string> listed(const std::vector<std::string>& texts) {
-  std::vector<std::string> items;
-  for (const std::string& text : texts) {
-    std::istringstream in(text);
-    for (std::string item; std::getline(in, item, ',');)
-      if (!item.empty()) items.push_back(item);
-  }
-  return items;
-}
-
-conformance::OptionList key_values(const std::vector<std::string>& texts) {
-  conformance::OptionList list;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == text.npos) throw po::error("--option " + text + ": expected key=value");
-    list.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return list;
-}
-
-std::vector<uint8_t> dtypes_of(const std::vector<std::string>& labels) {
-  std::vector<uint8_t> dtypes;
-  for (const std::string& label : labels) {
-    const auto found = std::ranges::find_if(plugrad::kDTypes, [&](const auto& each) { return label == each.label; });
-    if (found == std::end(plugrad::kDTypes)) throw po::error("--dtype " + label + ": there is no such dtype");
-    dtypes.push_back(found->dtype);
-  }
-  return dtypes;
-}
-
-// Throws for options that contradict each other or make no sense.
-void check_options(const Request& request, bool has_level, bool has_budget) {
-  if (request.jobs < 1 || request.jobs > 256) throw po::error("--jobs: a number from 1 to 256 expected");
-  if (has_level && (request.level < 0 || request.level >= conformance::kLevels))
-    throw po::error("--level " + std::to_string(request.level) + ": a number from 0 to 5 expected");
-  if (request.level >= 0 && !(request.only.empty() && request.settings.dtypes.empty()))
-    throw po::error("--level runs all cases of the levels: leave out --only and --dtype");
-  if (!request.badge.empty() && !(request.only.empty() && request.settings.dtypes.empty()))
-    throw po::error("--badge needs all cases: leave out --only and --dtype");
-  if (request.perf && request.settings.timed.size() != request.only.size())
-    throw po::error("--perf times ops: name ops with --only, such as EXP");
-  if (!request.perf && !(request.settings.trace.empty() && request.baseline.empty()))
-    throw po::error("--trace and --baseline need --perf");
-  if (request.json && !request.baseline.empty()) throw po::error("--baseline compares in a table: leave out --json");
-  if (has_budget && request.budget < 1) throw po::error("--budget: at least 1 second expected");
-  if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
-  if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
-}
-
-// Repeatable options, and lists.
-struct Lists {
-  std::vector<std::string> options, only, dtypes;
-};
-
-// Returns the op of a case or of a bare name, or null.
-const plugrad::OpInfo* op_named(std::string_view name) {
-  if (name.starts_with("op.")) name.remove_prefix(3);
-  const auto* const op = std::ranges::find_if(plugrad::kOps, [&](const plugrad::OpInfo& each) { return name == each.name; });
-  return op == std::end(plugrad::kOps) ? nullptr : op;
-}
-
-void add_options(Request& request, Lists& lists) {
-  conformance::Settings& s = request.settings;
-  request.shown.add_options()("help,h", po::bool_switch(&request.help), "show this help")(
-      "list", po::bool_switch(&request.list), "list the cases")(
-      "kernels", po::bool_switch(&request.kernels), "list the dtypes for which the plugin has a kernel, op by op")(
-      "json", po::bool_switch(&request.json), "print JSON")("junit", po::value(&request.junit)->value_name("FILE"),
-                                                            "also write JUnit's XML to this file")(
-      "only", po::value(&lists.only)->value_name("NAME,..."),
-      "ops (EXP), cases (memory.alloc), or all cases with a prefix (stream.)")(
-      "dtype", po::value(&lists.dtypes)->value_name("NAME,..."),
-      "of the ops' cases only those with these dtypes (f32,bf16)")(
-      "train", po::bool_switch(&request.train), "also train three small models, which the program plugrad does")(
-      "level", po::value(&request.level)->value_name("N"),
-      "run the cases of the levels up to this one, 0 to 5, and fail if the plugin does not reach it")(
-      "badge", po::value(&request.badge)->value_name("FILE"), "also draw the level as a badge in SVG")(
-      "replay", po::value(&s.replay)->value_name("CASE"),
-      "run one call alone, from a file that a program with PLUGRAD_SHADOW left behind")(
-      "skip", po::value(&request.skip)->value_name("FILE"),
-      "names of cases that are known to fail, one in each line; one that does not fail is a failure")(
-      "seed", po::value(&s.seed)->value_name("N"), "seed of the random values (1)")(
-      "device", po::value(&s.device)->value_name("N"), "the number of the device (0)")(
-      "option", po::value(&lists.options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
-      "jobs", po::value(&request.jobs)->value_name("N"), "processes at a time (1)")(
-      "deadline", po::value(&request.deadline)->value_name("SECONDS"),
-      "how long a check may take until it counts as hanging (300); on a busy machine, time without a processor does not "
-      "count")("budget", po::value(&request.budget)->value_name("SECONDS"),
-               "after this time no further case begins; those that did not are listed")(
-      "perf", po::bool_switch(&request.perf),
-      "check nothing, but time the kernels of f32, or of --only and --dtype, also as shares of what the device's copies "
-      "and products allow")("trace", po::value(&s.trace)->value_name("FILE"),
-                            "with --perf: time calls of the shapes in this profiler's trace")(
-      "baseline", po::value(&request.baseline)->value_name("FILE"), "with --perf: compare with this earlier report in JSON")(
-      "require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
-      "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
-      "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
-}
-
-void parse(int argc, char** argv, Request& request) {
-  Lists lists;
-  conformance::Settings& s = request.settings;
-  add_options(request, lists);
-  po::options_description all;
-  all.add(request.shown).add_options()("file", po::value(&request.file))("worker", po::bool_switch(&request.worker));
-  po::positional_options_description positional;
-  positional.add("file", 1);
-  po::variables_map values;
-  constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-  po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
-  po::notify(values);
-  s.options = key_values(lists.options);
-  s.dtypes = dtypes_of(listed(lists.dtypes));
-  request.only = s.replay.empty() ? listed(lists.only) : std::vector<std::string>{"replay"};
-  if (request.perf)
-    for (const std::string& name : request.only)
-      if (const plugrad::OpInfo* op = op_named(name)) s.timed.push_back(op->opcode);
-  check_options(request, values.count("level"), values.count("budget"));
-}
+using conformance::Request;
 
 bool matches(const std::string& name, const std::string& wanted) {
   return name == wanted || name == "op." + wanted || (wanted.back() == '.' && name.starts_with(wanted));
@@ -331,7 +205,26 @@ void write(const conformance::Summary& summary, const Request& request) {
   if (!std::cout.flush()) throw std::runtime_error("cannot write to standard output");
 }
 
+int check_communicator_file(const Request& request) {
+  const std::vector<std::string> known = conformance::communicator_checks();
+  for (const std::string& wanted : request.only)
+    if (std::ranges::find(known, wanted) == known.end())
+      throw po::error("--only " + wanted + ": a communicator has no such check; --list shows them");
+  conformance::CommunicatorPlan plan;
+  plan.file = std::filesystem::absolute(request.file);
+  plan.options = request.settings.options;
+  plan.launcher = request.launcher;
+  plan.only = request.only;
+  conformance::Summary summary = conformance::check_communicator(plan);
+  summary.command = again(request);
+  if (!request.launcher.empty()) summary.command += " --launcher " + quoted_for_shell(request.launcher);
+  expect_failures(summary, request.skip.empty() ? std::vector<std::string>() : names_in(request.skip));
+  write(summary, request);
+  return summary.failures() ? kFailed : kGood;
+}
+
 int check(const Request& request, const std::vector<std::string>& words) {
+  if (conformance::is_communicator(request.file)) return check_communicator_file(request);
   conformance::Plan plan = plan_of(request, words);
   plan.cases = selected(request.only);
   if (request.level >= 0) std::erase_if(plan.cases, [&](size_t number) { return !is_needed(number, request.level); });
@@ -381,11 +274,17 @@ int main(int argc, char** argv) {
       std::cout << kUsage << request.shown << kExamples;
       return kGood;
     }
+    if (!request.rank_check.empty())
+      return conformance::run_rank(request.rank_check, request.file, request.settings.options);
     if (request.worker) {
       conformance::serve(request.file, request.settings);
       return kGood;
     }
     if (!request.list) return check(request, {argv + 1, argv + argc});
+    if (conformance::is_communicator(request.file)) {
+      for (const std::string& name : conformance::communicator_checks()) std::cout << name << "\n";
+      return kGood;
+    }
     for (const size_t number : selected(request.only)) std::cout << conformance::all_cases()[number].name << "\n";
     return kGood;
   } catch (const po::error& error) {
