@@ -8,7 +8,7 @@ from . import _plugrad
 from ._generator import Generator, draw
 from ._plugrad import Tensor
 
-__all__ = ["BatchSampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler", "chunks"]
+__all__ = ["BatchSampler", "DistributedSampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler", "chunks"]
 
 
 def chunks(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
@@ -82,6 +82,44 @@ class WeightedRandomSampler:
     def __iter__(self) -> Iterator[int]:
         drawn: list[int] = _plugrad.multinomial(self.weights, self.num_samples, self.replacement).tolist()
         return iter(drawn)
+
+
+class DistributedSampler:
+    """The samples of this process, of those that all processes of a group share.
+
+    The order of all samples depends on the seed and the epoch alone, and this process takes each num_replicas-th of them:
+    batches of all processes together have the same samples whatever the number of processes. No sample comes twice, so
+    validation counts each once; where the number of samples is no multiple, some processes have one sample more. The others
+    may then have one batch less, and call step_without_data() of DistributedDataParallel once. drop_last leaves the last
+    samples out instead.
+
+    num_replicas and rank are those of the group of all processes by default. Raises ValueError for a rank that does not
+    exist.
+    """
+
+    def __init__(self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
+                 seed: int = 0, drop_last: bool = False) -> None:
+        if num_replicas is None or rank is None:
+            from . import distributed  # here, because it uses modules that load later
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"[DistributedSampler] rank {rank} of {num_replicas}: a rank below num_replicas expected")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the order of the next loops; each epoch has one of its own. All processes call it."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        count = len(self.dataset)
+        return count // self.num_replicas + (not self.drop_last and self.rank < count % self.num_replicas)
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        order = _plugrad._shuffled_rows(count, self.seed, self.epoch) if self.shuffle else range(count)
+        return iter(order[self.rank::self.num_replicas][:len(self)])
 
 
 class BatchSampler:

@@ -9,11 +9,12 @@ from ._datasets import (ConcatDataset as ConcatDataset, Dataset as Dataset, Iter
                         Subset as Subset, TensorDataset as TensorDataset, random_split as random_split)
 from ._loader import DataLoader as DataLoader
 from ._plugrad import Tensor
-from ._samplers import (BatchSampler as BatchSampler, RandomSampler as RandomSampler,
-                        SequentialSampler as SequentialSampler, WeightedRandomSampler as WeightedRandomSampler)
+from ._samplers import (BatchSampler as BatchSampler, DistributedSampler as DistributedSampler,
+                        RandomSampler as RandomSampler, SequentialSampler as SequentialSampler,
+                        WeightedRandomSampler as WeightedRandomSampler)
 
-__all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-           "SequentialSampler", "Subset", "TensorDataset", "WeightedRandomSampler", "cifar10", "cifar100",
+__all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
+           "RandomSampler", "SequentialSampler", "Subset", "TensorDataset", "WeightedRandomSampler", "cifar10", "cifar100",
            "default_collate", "default_convert", "fashion_mnist", "moons", "random_split", "read_idx", "read_image", "rows"]
 
 

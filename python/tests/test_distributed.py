@@ -1,51 +1,16 @@
-"""plugrad.distributed: jobs of a few processes, each an interpreter of its own."""
+"""plugrad.distributed: groups, collectives, and ranks that fail."""
 
-import os
 import signal
 import socket
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
 import plugrad
 from plugrad import distributed as dist
 
-needs_gloo = pytest.mark.skipif(not dist.is_gloo_available(), reason="the communicator gloo is not installed")
+from jobs import expect_passed, job as job, needs_gloo
+
 pytestmark = needs_gloo
-
-PRELUDE = """
-import os, sys, plugrad
-from plugrad import Tensor, distributed as dist
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-"""
-
-
-@pytest.fixture
-def job(tmp_path):
-    """Runs a program in `size` processes. Returns the output and status of each."""
-    def run(code, size=2, timeout=60, **environment):
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("PLUGRAD_")}
-        program = PRELUDE + textwrap.dedent(code)
-        processes = []
-        for rank in range(size):
-            own = kept | {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
-                          "PLUGRAD_STORE": f"file://{tmp_path}/store", "PLUGRAD_DISTRIBUTED_TIMEOUT": "20"} | environment
-            processes.append(subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=own, text=True,
-                                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-        try:
-            outputs = [process.communicate(timeout=timeout)[0] for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-        return [(output, process.returncode) for output, process in zip(outputs, processes)]
-    return run
-
-
-def expect_passed(results):
-    for output, status in results:
-        assert status == 0, output
 
 
 def test_collectives(job):
@@ -270,122 +235,3 @@ dist.all_gather(parts, x)
 assert x.tolist() == parts[0].tolist() == [0.0, 1.0, 2.0]
 dist.barrier()
 """, tmp_path / "store")
-
-
-# --- nn.parallel.DistributedDataParallel.
-
-NETWORK = """
-from plugrad import nn
-dist.init_process_group()
-plugrad.manual_seed(rank)
-model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
-plugrad.manual_seed(0)
-alone = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
-x = plugrad.randn(12, 5)
-y = plugrad.randn(12, 3)
-def near(a, b):
-    return all(plugrad.allclose(p, q, atol=1e-6) for p, q in zip(a, b, strict=True))
-"""
-
-
-def test_ddp_trains_as_one_process_does(job):
-    expect_passed(job(NETWORK + """
-ddp = nn.parallel.DistributedDataParallel(model)
-optimizer = plugrad.optim.AdamW(ddp.parameters(), lr=1e-2)
-reference = plugrad.optim.AdamW(alone.parameters(), lr=1e-2)
-rows = 12 // size
-for step in range(8):
-    optimizer.zero_grad()
-    nn.functional.mse_loss(ddp(x[rank * rows:(rank + 1) * rows]), y[rank * rows:(rank + 1) * rows]).backward()
-    optimizer.step()
-    reference.zero_grad()
-    nn.functional.mse_loss(alone(x), y).backward()
-    reference.step()
-assert near(model.parameters(), alone.parameters())
-assert list(ddp.state_dict()) == ["module." + name for name in model.state_dict()]
-""", size=2))
-
-
-def test_ddp_uneven_batches_and_ranks_without_data(job):
-    expect_passed(job(NETWORK + """
-ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0001)
-parts = {0: slice(0, 5), 1: slice(5, 12), 2: None}
-for step in range(2):
-    ddp.zero_grad()
-    alone.zero_grad()
-    if parts[rank] is None:
-        assert ddp.step_without_data()
-    else:
-        nn.functional.mse_loss(ddp(x[parts[rank]]), y[parts[rank]]).backward()
-    nn.functional.mse_loss(alone(x), y).backward()
-    assert near([p.grad for p in model.parameters()], [p.grad for p in alone.parameters()])
-""", size=3))
-
-
-def test_ddp_accumulates_without_communication(job):
-    expect_passed(job(NETWORK + """
-ddp = nn.parallel.DistributedDataParallel(model)
-mine = [slice(6 * rank, 6 * rank + 3), slice(6 * rank + 3, 6 * rank + 6)]
-with ddp.no_sync():
-    (nn.functional.mse_loss(ddp(x[mine[0]]), y[mine[0]]) / 2).backward()
-first = [p.grad.clone() for p in model.parameters()]
-(nn.functional.mse_loss(ddp(x[mine[1]]), y[mine[1]]) / 2).backward()
-nn.functional.mse_loss(alone(x), y).backward()
-assert near([p.grad for p in model.parameters()], [p.grad for p in alone.parameters()])
-assert not near([p.grad for p in model.parameters()], first)
-"""))
-
-
-def test_ddp_slices_fix_the_bits_whatever_the_number_of_ranks(job):
-    digests = set()
-    for size in (1, 2, 4):
-        results = job(NETWORK + """
-import hashlib
-ddp = nn.parallel.DistributedDataParallel(model, slices=4)
-optimizer = plugrad.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
-assert ddp.passes == 4 // size
-for step in range(5):
-    optimizer.zero_grad()
-    for i in range(ddp.passes):
-        s = rank * ddp.passes + i
-        nn.functional.cross_entropy(ddp(x[3 * s:3 * s + 3]), y[3 * s:3 * s + 3].softmax(-1)).backward()
-    optimizer.step()
-print(hashlib.sha256(repr([p.tolist() for p in model.parameters()]).encode()).hexdigest())
-""", size=size)
-        expect_passed(results)
-        digests.update(output.split()[-1] for output, _ in results)
-    assert len(digests) == 1
-
-
-def test_ddp_batch_norm_and_buffers(job):
-    expect_passed(job("""
-from plugrad import nn
-dist.init_process_group()
-model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
-ddp = nn.parallel.DistributedDataParallel(model)
-for step in range(3):
-    ddp(plugrad.randn(8, 4) + rank).sum().backward()
-ddp(plugrad.randn(8, 4))  # forward() makes the buffers those of rank 0 first
-means = [None] * size
-with plugrad.no_grad():
-    ddp.eval()
-    ddp(plugrad.randn(8, 4))
-ddp.train()
-ddp._reducer.broadcast_buffers()
-dist.all_gather_object(means, model[1].running_mean.tolist())
-assert means[0] == means[1]
-"""))
-
-
-def test_ddp_refuses_different_models(job):
-    for output, status in job("""
-from plugrad import nn
-dist.init_process_group()
-try:
-    nn.parallel.DistributedDataParallel(nn.Linear(3, 3 + rank))
-except ValueError as error:
-    assert "make the same model on all ranks" in str(error)
-    sys.exit(0)
-sys.exit(1)
-"""):
-        assert status == 0, output

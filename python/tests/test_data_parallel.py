@@ -1,0 +1,157 @@
+"""Data parallel training: nn.parallel.DistributedDataParallel and data.DistributedSampler."""
+
+import pytest
+
+from jobs import expect_passed, job as job, needs_gloo
+
+pytestmark = needs_gloo
+
+NETWORK = """
+from plugrad import nn
+dist.init_process_group()
+plugrad.manual_seed(rank)
+model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+plugrad.manual_seed(0)
+alone = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+x = plugrad.randn(12, 5)
+y = plugrad.randn(12, 3)
+def near(a, b):
+    return all(plugrad.allclose(p, q, atol=1e-6) for p, q in zip(a, b, strict=True))
+"""
+
+
+def test_ddp_trains_as_one_process_does(job):
+    expect_passed(job(NETWORK + """
+ddp = nn.parallel.DistributedDataParallel(model)
+optimizer = plugrad.optim.AdamW(ddp.parameters(), lr=1e-2)
+reference = plugrad.optim.AdamW(alone.parameters(), lr=1e-2)
+rows = 12 // size
+for step in range(8):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(ddp(x[rank * rows:(rank + 1) * rows]), y[rank * rows:(rank + 1) * rows]).backward()
+    optimizer.step()
+    reference.zero_grad()
+    nn.functional.mse_loss(alone(x), y).backward()
+    reference.step()
+assert near(model.parameters(), alone.parameters())
+assert list(ddp.state_dict()) == ["module." + name for name in model.state_dict()]
+""", size=2))
+
+
+def test_ddp_uneven_batches_and_ranks_without_data(job):
+    expect_passed(job(NETWORK + """
+ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0001)
+parts = {0: slice(0, 5), 1: slice(5, 12), 2: None}
+for step in range(2):
+    ddp.zero_grad()
+    alone.zero_grad()
+    if parts[rank] is None:
+        assert ddp.step_without_data()
+    else:
+        nn.functional.mse_loss(ddp(x[parts[rank]]), y[parts[rank]]).backward()
+    nn.functional.mse_loss(alone(x), y).backward()
+    assert near([p.grad for p in model.parameters()], [p.grad for p in alone.parameters()])
+""", size=3))
+
+
+def test_ddp_accumulates_without_communication(job):
+    expect_passed(job(NETWORK + """
+ddp = nn.parallel.DistributedDataParallel(model)
+mine = [slice(6 * rank, 6 * rank + 3), slice(6 * rank + 3, 6 * rank + 6)]
+with ddp.no_sync():
+    (nn.functional.mse_loss(ddp(x[mine[0]]), y[mine[0]]) / 2).backward()
+first = [p.grad.clone() for p in model.parameters()]
+(nn.functional.mse_loss(ddp(x[mine[1]]), y[mine[1]]) / 2).backward()
+nn.functional.mse_loss(alone(x), y).backward()
+assert near([p.grad for p in model.parameters()], [p.grad for p in alone.parameters()])
+assert not near([p.grad for p in model.parameters()], first)
+"""))
+
+
+def test_ddp_slices_fix_the_bits_whatever_the_number_of_ranks(job):
+    digests = set()
+    for size in (1, 2, 4):
+        results = job(NETWORK + """
+import hashlib
+ddp = nn.parallel.DistributedDataParallel(model, slices=4)
+optimizer = plugrad.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+assert ddp.passes == 4 // size
+for step in range(5):
+    optimizer.zero_grad()
+    for i in range(ddp.passes):
+        s = rank * ddp.passes + i
+        nn.functional.cross_entropy(ddp(x[3 * s:3 * s + 3]), y[3 * s:3 * s + 3].softmax(-1)).backward()
+    optimizer.step()
+print(hashlib.sha256(repr([p.tolist() for p in model.parameters()]).encode()).hexdigest())
+""", size=size)
+        expect_passed(results)
+        digests.update(output.split()[-1] for output, _ in results)
+    assert len(digests) == 1
+
+
+def test_ddp_batch_norm_and_buffers(job):
+    expect_passed(job("""
+from plugrad import nn
+dist.init_process_group()
+model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+ddp = nn.parallel.DistributedDataParallel(model)
+for step in range(3):
+    ddp(plugrad.randn(8, 4) + rank).sum().backward()
+ddp(plugrad.randn(8, 4))  # forward() makes the buffers those of rank 0 first
+means = [None] * size
+with plugrad.no_grad():
+    ddp.eval()
+    ddp(plugrad.randn(8, 4))
+ddp.train()
+ddp._reducer.broadcast_buffers()
+dist.all_gather_object(means, model[1].running_mean.tolist())
+assert means[0] == means[1]
+"""))
+
+
+def test_ddp_refuses_different_models(job):
+    for output, status in job("""
+from plugrad import nn
+dist.init_process_group()
+try:
+    nn.parallel.DistributedDataParallel(nn.Linear(3, 3 + rank))
+except ValueError as error:
+    assert "make the same model on all ranks" in str(error)
+    sys.exit(0)
+sys.exit(1)
+"""):
+        assert status == 0, output
+
+
+def test_a_distributed_sampler_has_each_sample_once():
+    from plugrad.data import DistributedSampler
+    for count in (0, 1, 7, 12):
+        for size in (1, 2, 3, 5):
+            samplers = [DistributedSampler(range(count), size, rank, seed=3) for rank in range(size)]
+            parts = [list(sampler) for sampler in samplers]
+            assert [len(part) for part in parts] == [len(sampler) for sampler in samplers]
+            assert sorted(sum(parts, [])) == list(range(count))
+            whole = list(DistributedSampler(range(count), 1, 0, seed=3))
+            assert all(part == whole[rank::size] for rank, part in enumerate(parts))
+            for rank in range(size):
+                assert len(list(DistributedSampler(range(count), size, rank, drop_last=True))) == count // size
+    one = DistributedSampler(range(50), 2, 1)
+    first = list(one)
+    one.set_epoch(1)
+    assert list(one) != first
+    one.set_epoch(0)
+    assert list(one) == first
+    with pytest.raises(ValueError, match="rank 2 of 2: a rank below num_replicas expected"):
+        DistributedSampler(range(3), 2, 2)
+
+
+def test_a_loader_of_a_distributed_sampler(job):
+    expect_passed(job("""
+from plugrad.utils.data import DataLoader, TensorDataset
+from plugrad.utils.data.distributed import DistributedSampler
+dist.init_process_group()
+data = TensorDataset(plugrad.arange(10.0))
+sampler = DistributedSampler(data, shuffle=False)
+batches = [x.tolist() for (x,) in DataLoader(data, batch_size=2, sampler=sampler)]
+assert batches == ([[0, 2], [4, 6], [8]] if rank == 0 else [[1, 3], [5, 7], [9]])
+"""))
