@@ -84,7 +84,7 @@ RULES = [
     ("python", PUBLIC + ["python"], MACHINE | {"python"}),
     ("bridges/torch", PUBLIC + ["bridges/torch"], MACHINE | {"torch"}),
     ("bench/vulkan", SDK + ["sdk/conformance", "backends/vulkan/*"], MACHINE),
-    ("bench", PUBLIC + ["bench"], MACHINE | {"benchmark", "torch", "cuda"}),
+    ("bench", PUBLIC + ["bench"], MACHINE | {"benchmark", "torch", "cuda", "gloo"}),
     ("tests/streams", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/runtime", TESTED + ["core/runtime/inner", "core/steps/inner"], MACHINE | {"gtest"}),
     ("tests/cublas", TESTED + ["backends/cuda/inner"], MACHINE | {"gtest", "cublas"}),
