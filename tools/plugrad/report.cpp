@@ -1,5 +1,6 @@
 #include <tools/plugrad/report.hpp>
 
+#include <plugrad/distributed/process_group.hpp>
 #include <tools/plugrad/files.hpp>
 #include <tools/plugrad/json.hpp>
 #include <tools/train/loss_plot.hpp>

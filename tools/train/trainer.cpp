@@ -1,6 +1,7 @@
 #include <tools/train/trainer.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/layers.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -97,6 +98,9 @@ Trainer::Trainer(const TrainingConfig& config, const Data& data, Device device)
   parallel_ = std::make_unique<distributed::DataParallel>(*network_, options);
   passes_ = parallel_->passes();
 }
+
+Trainer::Trainer(Trainer&& other) noexcept = default;
+Trainer::~Trainer() = default;
 
 int64_t Trainer::steps_per_epoch() const { return loader_.size(); }
 

@@ -1,6 +1,5 @@
 // The training loop: an MLP with ReLU, Adam, a cosine schedule.
 #pragma once
-#include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/schedules.hpp>
@@ -13,6 +12,10 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+namespace plugrad::distributed {
+class DataParallel;
+}
 
 namespace plugrad::training {
 
@@ -47,6 +50,8 @@ class Trainer {
   // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes that cannot
   // form a network, and for epochs or batches above 10^9.
   Trainer(const TrainingConfig& config, const Data& data, Device device);
+  Trainer(Trainer&& other) noexcept;
+  ~Trainer();
 
   // Makes up to count steps and returns their losses. Ends early at the end of an epoch, and when stop() returns true after
   // a step. Waits for the device only now and then.
