@@ -11,10 +11,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 namespace plugrad::distributed {
 namespace {
+constexpr std::chrono::microseconds kSpin{200};  // of a thread that waits, before it sleeps
 
 // The elements of a tensor, row-major, in host memory: the tensor's own, or a copy.
 class HostElements {
@@ -167,6 +169,12 @@ void Work::wait() {
   const std::shared_ptr<WorkState> state = std::exchange(state_, nullptr);
   if (state->complete) state->complete();
   std::unique_lock lock(state->mutex);
+  // A thread that sleeps may get a busy core back only after another one's slice of 4 ms.
+  for (const auto end = Engine::Clock::now() + kSpin; !state->ended && Engine::Clock::now() < end;) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
   state->changed.wait(lock, [&] { return state->ended; });
   if (state->error) std::rethrow_exception(state->error);
   if (const auto then = std::exchange(state->then, {})) then();
