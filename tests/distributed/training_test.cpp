@@ -77,6 +77,9 @@ TEST(Training, RanksTrainAsOneProcessDoes) {
   };
   EXPECT_NEAR(loss("three"), loss("alone"), 1e-2);
   expect_complaint(plugrad_run(train({"--ranks", "0"})), 2, "--ranks 0: 1 to 4096 expected");
+  const Outcome twice = launch(2, program(train({"--ranks", "3"})));
+  EXPECT_EQ(twice.status, 2);
+  expect_mentions(twice.err, "--ranks 3, but the launcher started 2: leave out one of them");
 }
 
 TEST(Training, SlicesMustFitTheRanks) {

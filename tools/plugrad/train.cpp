@@ -40,10 +40,14 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-// Joins the group of the ranks that a launcher started.
-std::optional<distributed::Group> joined() {
+// Joins the group of the ranks that a launcher started. ranks: the number that the user asked for; 0: any.
+std::optional<distributed::Group> joined(int64_t ranks) {
   if (!distributed::is_launched()) return {};
-  return distributed::init_process_group();
+  const distributed::Group group = distributed::init_process_group();
+  if (ranks && ranks != group.size())
+    throw UsageError("--ranks " + std::to_string(ranks) + ", but the launcher started " + std::to_string(group.size()) +
+                     ": leave out one of them");
+  return group;
 }
 
 class Session {
@@ -163,8 +167,8 @@ class Session {
   }
 
   TrainRequest request_;
-  std::optional<distributed::Group> group_ = joined();  // of a launched process
-  bool is_first_ = !group_ || group_->rank() == 0;      // the rank that writes and prints
+  std::optional<distributed::Group> group_ = joined(request_.ranks);  // of a launched process
+  bool is_first_ = !group_ || group_->rank() == 0;                    // the rank that writes and prints
   int asked_ = 0;
   std::chrono::steady_clock::time_point start_;
   Device device_;
@@ -200,7 +204,8 @@ int train_command(const Arguments& arguments) {
   }
   const std::optional<int64_t> ranks = options.whole("ranks");
   if (ranks && !distributed::is_launched()) return run_on_ranks(arguments, *ranks);
-  const TrainRequest request = read_train_request(options);
+  TrainRequest request = read_train_request(options);
+  request.ranks = ranks.value_or(0);
   set_deterministic(request.deterministic);
   return Session(request).run();
 }

@@ -21,6 +21,7 @@ struct TrainRequest {
   std::string resume;            // a checkpoint, or empty
   int64_t steps = 0;             // stop after this number; 0: at the end
   int64_t checkpoint_every = 0;  // in steps; 0: at each epoch
+  int64_t ranks = 0;             // of --ranks; 0: not given
   bool json = false;
   bool deterministic = false;
 };
