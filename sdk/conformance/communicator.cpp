@@ -129,7 +129,7 @@ int ranks_in(const std::string& folder) {
 
 Result run_check(const CommunicatorPlan& plan, const CommunicatorCheck& check) {
   Result result;
-  if (check.ends && !plan.launcher.empty()) {
+  if (check.kills && !plan.launcher.empty()) {
     result.skips.push_back("a launcher of its own ends the ranks when one dies");
     return result;
   }
@@ -138,9 +138,9 @@ Result run_check(const CommunicatorPlan& plan, const CommunicatorCheck& check) {
   auto all = started(plan, check, folder.path());
   collect(all);
   const int ranks = plan.launcher.empty() ? kRanks : std::max(1, ranks_in(folder.path()));
-  add_results(folder.path(), ranks, check.ends, result);
+  add_results(folder.path(), ranks, check.kills, result);
   for (size_t i = 0; i < all.size(); ++i) {
-    const bool expected = check.ends && i + 1 == all.size();
+    const bool expected = check.kills && i + 1 == all.size();
     const bool good = all[i]->over && (expected || all[i]->status == 0 || !plan.launcher.empty());
     if (!good) {
       ++result.failures;

@@ -42,15 +42,17 @@ plugrad_status get(const plugrad_store* store, const char* key, void* bytes, uin
     }
     std::this_thread::sleep_for(milliseconds(2));
   } while (Clock::now() < end);
-  return static_cast<plugrad_status>(PLUGRAD_TIMED_OUT);
+  return PLUGRAD_TIMED_OUT;
 }
 }  // namespace
 
 const plugrad_communicator& load_communicator(const std::string& path) {
+  constexpr const char* kEntry = "plugrad_communicator_v0";
+  if (exported_symbols(path) != std::vector<std::string>{kEntry})
+    throw Unloadable(path + ": it must export " + kEntry + ", and nothing else");
   void* const file = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!file) throw Unloadable(dlerror());
-  const auto entry = reinterpret_cast<plugrad_communicator_entry>(dlsym(file, "plugrad_communicator_v0"));
-  if (!entry) throw Unloadable(path + ": it does not export plugrad_communicator_v0");
+  const auto entry = reinterpret_cast<plugrad_communicator_entry>(dlsym(file, kEntry));
   const plugrad_communicator* const table = entry(make_host());
   if (!table) throw Unloadable(path + ": the entry returned null; it must return the table");
   if (table->struct_size < sizeof *table || table->layout != PLUGRAD_COMMUNICATOR_LAYOUT)
@@ -117,7 +119,7 @@ Outcome Rank::finish(plugrad_work* work, milliseconds most) {
   for (uint32_t ended = 0;;) {
     const Outcome tested = attempt("test", [&] { return table_.test(work, &ended); });
     if (!tested.ok() || ended) return tested;
-    if (Clock::now() > end) return {static_cast<plugrad_status>(PLUGRAD_TIMED_OUT), "no end within the time-out"};
+    if (Clock::now() > end) return {PLUGRAD_TIMED_OUT, "no end within the time-out"};
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }

@@ -58,7 +58,7 @@ class Rank {
 struct CommunicatorCheck {
   const char* name;
   void (*run)(Rank& rank);
-  int ends;  // the signal that ends the last rank, as the check wants; 0: none
+  bool kills;  // whether the last rank is killed, as the check wants
 };
 const std::vector<CommunicatorCheck>& all_communicator_checks();
 
