@@ -142,7 +142,7 @@ Request request_of(uint32_t kind, const Tensor& x, uint64_t count, int peer = -1
 }
 uint64_t count_of(const Tensor& x) { return static_cast<uint64_t>(x.count()); }
 
-// Elements of each part of the first axis; empty for equal parts.
+// The number of elements of each part of the first axis. rows: of each part; empty for equal parts.
 std::vector<uint64_t> parts_of(const Tensor& x, const std::vector<int64_t>& rows, const char* which, int size) {
   constexpr const char* kName = "all_to_all_single";
   if (!x.rank()) refuse(kName, std::string(which) + " has no axis to divide");
@@ -169,7 +169,7 @@ void Work::wait() {
   const std::shared_ptr<WorkState> state = std::exchange(state_, nullptr);
   if (state->complete) state->complete();
   std::unique_lock lock(state->mutex);
-  // A thread that sleeps may get a busy core back only after another one's slice of 4 ms.
+  // On a busy core, a thread that sleeps waits for the end of another thread's slice, some 4 ms.
   for (const auto end = Engine::Clock::now() + kSpin; !state->ended && Engine::Clock::now() < end;) {
     lock.unlock();
     std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Collectives that an engine lacks, composed of those that it has.
+// Composes collectives that an engine lacks from collectives that the engine has.
 #pragma once
 #include <core/distributed/engine.hpp>
 

@@ -23,8 +23,6 @@ using std::chrono::milliseconds;
 namespace {
 
 Ending ending_of(plugrad_status status) { return {status, status ? take_report() : ""}; }
-constexpr plugrad_status kTimedOut = static_cast<plugrad_status>(PLUGRAD_TIMED_OUT);
-constexpr plugrad_status kPeerLost = static_cast<plugrad_status>(PLUGRAD_PEER_LOST);
 
 // Asks for time slices of 0.1 ms, or for the usual ones. Since Linux 6.12 a thread with short slices that wakes gets a core
 // at once from threads with longer slices, such as an engine's own threads that poll. Older kernels ignore it.
@@ -155,8 +153,8 @@ Ending Engine::poll(plugrad_work* work, Clock::time_point deadline, const std::f
       naps.take();
       continue;
     }
-    if (ends_early()) return {kPeerLost, "the group was aborted"};
-    if (Clock::now() > deadline) return {kTimedOut, "no end within the time-out"};
+    if (ends_early()) return {PLUGRAD_PEER_LOST, "the group was aborted"};
+    if (Clock::now() > deadline) return {PLUGRAD_TIMED_OUT, "no end within the time-out"};
   }
 }
 
@@ -181,8 +179,8 @@ void Engine::progress() {
     uint32_t ended = 0;
     Ending ending = ending_of(contained(table_.test, each->work, &ended));
     if (!ending.status && !ended) {
-      if (each->ends_early()) ending = {kPeerLost, "the group was aborted"};
-      else if (Clock::now() > each->deadline) ending = {kTimedOut, "no end within the time-out"};
+      if (each->ends_early()) ending = {PLUGRAD_PEER_LOST, "the group was aborted"};
+      else if (Clock::now() > each->deadline) ending = {PLUGRAD_TIMED_OUT, "no end within the time-out"};
       else {
         ++each;
         continue;

@@ -35,8 +35,8 @@ class Engine {
   void post(std::function<void()> task);
   // The same, and waits for its end. [any but the communication thread]
   void call(const std::function<void()>& task);
-  // Ends the engine; later calls of this process would not start it again. Waits at most this long, and returns whether
-  // the engine ended. [any but the communication thread]
+  // Ends the engine for the rest of the process. Waits at most this long, and returns whether the engine ended. [any but the
+  // communication thread]
   bool finish(std::chrono::milliseconds most);
 
   // --- On the communication thread.

@@ -57,7 +57,7 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   // The rank in this group of a rank of the job. Throws Error (invalid) if it is no member.
   int member(int rank, const char* what) const;
 
-  // Makes a group of these ranks of the job; null for this rank if it is none of them. All ranks of this group call it.
+  // Makes a group of these ranks of the job. All ranks of this group call it; it returns null on ranks outside of the list.
   std::shared_ptr<GroupState> split(const std::vector<int>& ranks);
   // Starts a collective. work: with then, if it has one.
   void submit(Request request, const std::shared_ptr<WorkState>& work);

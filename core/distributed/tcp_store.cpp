@@ -35,7 +35,7 @@ using std::chrono::steady_clock;
 
 constexpr int kPorts = 16;                       // how many ports rank 0 tries
 constexpr size_t kLine = 256, kValue = 1 << 20;  // the most bytes of a line, and of a key with its value
-constexpr seconds kAnswer{5};                    // the server answers at once
+constexpr seconds kAnswer{5};                    // the longest wait for the server, which answers without delay
 
 std::string greeting(const Launch& launch) {
   return "plugrad-store 1 " + launch.job + "#" + std::to_string(launch.generation);

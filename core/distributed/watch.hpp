@@ -1,4 +1,4 @@
-// What the ranks of a job tell each other by the store: that they live, what they do, that they leave, and why they fail.
+// The ranks of a job tell each other by the store: their life signs, their collectives, their leaving, the cause of failure.
 #pragma once
 #include <core/distributed/store.hpp>
 

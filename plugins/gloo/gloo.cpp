@@ -113,7 +113,7 @@ std::string option(const plugrad_options& options, const char* key) {
   return "";
 }
 
-// The first key that is no option of this communicator; "" if there is none.
+// Returns the first key beside interface and address, or "".
 std::string unknown_option(const plugrad_options& options) {
   const char* bytes = reinterpret_cast<const char*>(options.items);
   for (uint32_t i = 0; i < options.count; ++i) {

@@ -291,8 +291,7 @@ plugrad_status gather(plugrad_group& group, MPI_Comm comm) {
     if (all) return PLUGRAD_OK;
     if (group.broken) return refuse_broken(group);
     if (std::chrono::steady_clock::now() > end)
-      return any_broken = true,
-             report(static_cast<plugrad_status>(PLUGRAD_TIMED_OUT), "a rank did not come within the time-out");
+      return any_broken = true, report(PLUGRAD_TIMED_OUT, "a rank did not come within the time-out");
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }

@@ -1,4 +1,4 @@
-// plugrad-conform on communicators: on those of this tree, and on one that behaves badly.
+// plugrad-conform on the communicators of this tree, and on a communicator with planted faults.
 #include <tests/distributed/jobs.hpp>
 #include <tests/io/scratch.hpp>
 

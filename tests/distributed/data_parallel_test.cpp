@@ -171,7 +171,7 @@ TEST(DataParallel, GradientsAddUpOverSteps) {
   expect_near(gradients(network), twice);
 }
 
-// A parameter that one rank uses, and the others do not.
+// Only rank 0 uses a parameter.
 TEST(DataParallel, UnusedParametersNeedNoOption) {
   const Network network = network_of_rank_0();
   const auto data = parallel(network, {.bucket_bytes = 64});

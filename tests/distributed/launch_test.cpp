@@ -151,7 +151,7 @@ TEST(Failures, OfTheEngine) {
 TEST(Failures, ADifferenceIsAnErrorOfAllAtOnceWithChecks) {
   const Variable checks("PLUGRAD_DISTRIBUTED_CHECK", "1");
   const Outcome outcome = launch(2, {PLUGRAD_RANKS, "fail", "differ", "2"});
-  // A rank that is slow may learn first that the other one has ended.
+  // A slow rank may learn of the other rank's end before its own error.
   EXPECT_TRUE(contains(outcome.out, "rank 0 calls all_reduce of 1000 f32, but rank 1 calls barrier") ||
               contains(outcome.out, "rank 1 calls barrier, but rank 0 calls all_reduce of 1000 f32"))
       << outcome.out;
