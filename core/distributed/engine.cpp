@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
-#include <future>
 #include <map>
 #include <memory>
 #include <thread>
@@ -36,6 +35,30 @@ void ask_for_short_slices(bool on) {
   } attributes{48, 0, 0, 0, 0, on ? 100000u : 0u, 0, 0};
   syscall(SYS_sched_setattr, 0, &attributes, 0u);
 }
+
+// The end of a task, for which another thread waits. std::promise is for programs: its std::call_once has variables of
+// libstdc++ for each thread, which a library with static thread-local storage cannot reach once the process runs.
+class Completion {
+ public:
+  void set() {
+    const std::lock_guard lock(mutex_);
+    is_set_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_set_; });
+  }
+  bool wait_for(milliseconds most) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, most, [this] { return is_set_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_set_ = false;
+};
 
 // Naps between polls: none at first, then longer ones, so that a wait for another rank's computation takes no core.
 class Naps {
@@ -75,22 +98,22 @@ void Engine::post(std::function<void()> task) {
 }
 
 void Engine::call(const std::function<void()>& task) {
-  std::promise<void> done;
+  Completion done;
   post([&] {
     task();
-    done.set_value();
+    done.set();
   });
-  done.get_future().wait();
+  done.wait();
 }
 
 bool Engine::finish(milliseconds most) {
   if (!table_.finish) return true;
-  const auto done = std::make_shared<std::promise<void>>();
+  const auto done = std::make_shared<Completion>();
   post([this, done] {
     contained_quietly(table_.name, "finish", table_.finish);
-    done->set_value();
+    done->set();
   });
-  return done->get_future().wait_for(most) == std::future_status::ready;
+  return done->wait_for(most);
 }
 
 void Engine::serve() {

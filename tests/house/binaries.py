@@ -1,7 +1,9 @@
 """Checks the exported names of built files, and the folders in which they search for libraries.
 
 binaries.py [--core FILE] [--plugin FILE]... [--program FILE]...
-The core exports only names of namespace plugrad, a plugin only its entry symbol. Every element of a RUNPATH begins with
+The core exports only names of namespace plugrad, a plugin only its entry symbol. Neither needs thread-local variables of
+another library: both have static thread-local storage, and a process that loads them late has none left for that library,
+as where PyTorch was imported first ("cannot allocate memory in static TLS block"). Every element of a RUNPATH begins with
 $ORIGIN: an absolute element names a path of the build machine, and an empty element means the current directory.
 """
 import argparse
@@ -45,6 +47,12 @@ def plugin_faults(file):
     return [] if names == [entry] else [f"{file}: exports {', '.join(names) or 'nothing'}; expected only {entry}"]
 
 
+def thread_local_faults(file):
+    symbols = (line.split() for line in run("readelf", "-W", "--dyn-syms", file).splitlines())
+    return [f"{file}: needs the thread-local variable {fields[7]} of another library, which static storage cannot reach"
+            for fields in symbols if len(fields) > 7 and fields[3] == "TLS" and fields[6] == "UND"]
+
+
 def runpath_faults(file):
     return [f"{file}: RUNPATH has the element '{element}'; expected $ORIGIN/..."
             for element in runpath(file) if not re.match(r"\$ORIGIN(/|$)", element)]
@@ -58,6 +66,7 @@ def main(arguments):
     everything = files.core + files.plugin + files.program
     faults = [fault for file in files.core for fault in core_faults(file)]
     faults += [fault for file in files.plugin for fault in plugin_faults(file)]
+    faults += [fault for file in files.core + files.plugin for fault in thread_local_faults(file)]
     faults += [fault for file in everything for fault in runpath_faults(file)]
     for fault in faults:
         print(fault)

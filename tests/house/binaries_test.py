@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from binaries import core_faults, plugin_faults, runpath_faults
+from binaries import core_faults, plugin_faults, runpath_faults, thread_local_faults
 
 ENTRY = 'extern "C" int plugrad_backend_v0() { return 0; }\n'
 CORE = """
@@ -54,6 +54,12 @@ class Binaries(unittest.TestCase):
         communicator = "libplugrad-communicator-planted"
         self.assertEqual(plugin_faults(self.built(ENTRY.replace("backend", "communicator"), name=communicator)), [])
         self.assertTrue(plugin_faults(self.built(ENTRY, name=communicator)))
+
+    def test_thread_locals_of_another_library_are_found(self):
+        own = self.built("thread_local int mine; int& get() { return mine; }")
+        self.assertEqual(thread_local_faults(own), [])
+        promise = self.built("#include <future>\nvoid work(std::promise<void>& done) { done.set_value(); }")
+        self.assertTrue(any("__once_call" in fault for fault in thread_local_faults(promise)))
 
     def test_runpaths(self):
         for path, faults in (("$ORIGIN", 0), ("$ORIGIN/../lib", 0), ("$ORIGIN:", 1), ("/usr/local/lib", 1), ("lib", 1),
