@@ -120,7 +120,7 @@ void Module::apply(const std::function<void(Module&)>& function) {
 
 void Module::train(bool mode) {
   apply([mode](Module& module) {
-    if (module.training_ != mode) observe::flip_training(reinterpret_cast<uintptr_t>(&module));
+    if (module.training_ != mode) observe::flip_setting(reinterpret_cast<uintptr_t>(&module));
     module.training_ = mode;
   });
 }

@@ -109,7 +109,7 @@ void write_key(std::string& text, const Tensors& arguments, std::string_view con
   key.add(constants);
   key.add(local().mode);
   key.add(modes.load(std::memory_order_relaxed) & kKernelModes);
-  key.add(observe::training.load(std::memory_order_relaxed));
+  key.add(observe::settings.load(std::memory_order_relaxed));
   if (autocasting()) {
     const AutocastOptions options = autocast_options();
     key.add(static_cast<uint64_t>(options.dtype));
@@ -137,7 +137,7 @@ StepResults detached(StepResults results) {
 }
 }  // namespace
 
-void note_training(uint64_t module) { observe::flip_training(module); }
+void note_training(uint64_t module) { observe::flip_setting(module); }
 void note_unrepeatable(const char* why) { observe::fail(why); }
 void note_hook() {
   if (!observe::will_repeat()) ++observe::changes;
@@ -238,11 +238,14 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   return results;
 }
 
-// Replays without effect, calls the function, and compares the results of each call.
+// Calls the function, replays without effect, and compares the results of each call.
 std::optional<StepResults> CompiledStep::State::check(Recording& recording, const Tensors& arguments, const Function& f) {
-  const std::optional<std::vector<uint64_t>> digests = recording.rehearse(arguments);
+  FunctionRun run;
+  const auto digests = recording.rehearse(arguments, [&]() -> const steps::HostResults& {
+    run = run_observed(arguments, f, true);
+    return run.host_results;
+  });
   if (!digests) return std::nullopt;
-  const FunctionRun run = run_observed(arguments, f, true);
   if (const std::string how = recording.difference(*digests, run); !how.empty())
     throw Error(Code::internal, "[compile] '" + options.name + "' does not do what its function does: " + how);
   ++figures.called;

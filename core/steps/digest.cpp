@@ -35,10 +35,24 @@ uint64_t digest_of(const plugrad_view* const* views, Storage* const* storages, i
   return all;
 }
 
+Contents contents_of(const plugrad_view* const* views, Storage* const* storages, int count) {
+  Contents all;
+  for (int i = 0; i < count; ++i) {
+    const HostCopy::Span span = HostCopy::span_of(*views[i], *storages[i]);
+    transfer::peek(all.emplace_back(span.bytes).data(), *storages[i], span.begin, span.bytes);
+  }
+  return all;
+}
+
+void put_back(const Contents& contents, const plugrad_view* const* views, Storage* const* storages) {
+  for (size_t i = 0; i < contents.size(); ++i)
+    transfer::upload(*storages[i], HostCopy::span_of(*views[i], *storages[i]).begin, contents[i].data(), contents[i].size());
+}
+
 Snapshot::Snapshot(Storage& storage) : storage_(storage), bytes_(storage.size) {
   transfer::peek(bytes_.data(), storage_, 0, bytes_.size());
 }
 
-void Snapshot::put_back() const { transfer::upload(storage_, 0, bytes_.data(), bytes_.size()); }
+void Snapshot::put_back(Storage& storage) const { transfer::upload(storage, 0, bytes_.data(), bytes_.size()); }
 
 }  // namespace plugrad::steps

@@ -3,7 +3,9 @@
 #include <plugrad/sdk/abi.h>
 #include <core/runtime/memory/storage.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace plugrad::steps {
@@ -13,11 +15,19 @@ uint64_t digest_of(const plugrad_view& view, Storage& storage);
 // Returns a digest of several views.
 uint64_t digest_of(const plugrad_view* const* views, Storage* const* storages, int count);
 
+// The bytes within the reach of views, by view. Waits for the device.
+using Contents = std::vector<std::vector<char>>;
+Contents contents_of(const plugrad_view* const* views, Storage* const* storages, int count);
+// What the host's work of a step wrote, by call.
+using HostResults = std::map<size_t, Contents>;
+void put_back(const Contents& contents, const plugrad_view* const* views, Storage* const* storages);
+
 // A copy of a storage's contents, to be put back.
 class Snapshot {
  public:
   explicit Snapshot(Storage& storage);
-  void put_back() const;
+  void put_back() const { put_back(storage_); }
+  void put_back(Storage& storage) const;
 
  private:
   Storage& storage_;

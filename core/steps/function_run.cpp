@@ -23,12 +23,15 @@ class StepCapture final : public steps::StepRecorder {
   void run_part(observe::Part part) override;
   void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
            Storage* workspace) override;
+  void run_host(std::shared_ptr<observe::HostCall> call, DeviceState* device, const plugrad_op& op,
+                Storage* const* storages) override;
 
   StepView view_of_step(const Tensor& x);
   // Returns the gradients that outlive the step, in their current state.
   std::vector<GradientPlace> finish_gradients();
   std::vector<std::vector<FoundGradient>> found;  // by part
   std::vector<uint64_t> digests;
+  steps::HostResults host_results;
 
  private:
   const Tensors& arguments_;
@@ -46,6 +49,7 @@ StepView StepCapture::view_of_step(const Tensor& x) {
 }
 
 void StepCapture::touched(void* p) {
+  if (is_paused()) return;
   Node* const node = static_cast<Node*>(p);
   if (std::ranges::any_of(gradients_, [&](const GradientPlace& each) { return each.node.get() == node; })) return;
   std::optional<size_t> argument;
@@ -78,7 +82,16 @@ std::vector<GradientPlace> StepCapture::finish_gradients() {
 void StepCapture::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
                       Storage* workspace) {
   StepRecorder::ran(device, kernel, op, storages, workspace);
-  if (digesting_) digests.push_back(steps::digest_of(op.views, storages, op.outputs));
+  if (digesting_ && !is_paused()) digests.push_back(steps::digest_of(op.views, storages, op.outputs));
+}
+
+void StepCapture::run_host(std::shared_ptr<observe::HostCall> call, DeviceState* device, const plugrad_op& op,
+                           Storage* const* storages) {
+  const bool in_flight = call->is_in_flight();
+  StepRecorder::run_host(std::move(call), device, op, storages);
+  if (!digesting_) return;
+  if (!in_flight) host_results[digests.size()] = steps::contents_of(op.views, storages, op.outputs);
+  digests.push_back(in_flight ? 0 : steps::digest_of(op.views, storages, op.outputs));
 }
 
 // --- Arguments, as the function gets them in a recording.
@@ -170,7 +183,7 @@ std::string name_of(const steps::Trace& trace, uint32_t memory) {
     for (size_t i = 0; i < call.views.size(); ++i)
       if (call.memories[i] == memory)
         return "a tensor of " + shape_of(call.views[i]).text() + " " + dtype_label(call.views[i].dtype) +
-               (call.writes(i) ? " which " + op_label(call.op.opcode) + " made" : "");
+               (call.writes(i) ? " which " + call.label() + " made" : "");
   return "a tensor";
 }
 
@@ -256,6 +269,7 @@ FunctionRun run_observed(const Tensors& arguments, const CompiledStep::Function&
   run.trace = recorder.finish();
   run.found = std::move(recorder.found);
   run.digests = std::move(recorder.digests);
+  run.host_results = std::move(recorder.host_results);
   run.flaw = inside.are_kept ? "it keeps an argument, a view of one, or a result with its graph: keep a detached clone"
                              : flaw_of(run.trace, run.returned, run.gradients);
   if (run.flaw.empty()) run.flaw = kept_result_of(run);

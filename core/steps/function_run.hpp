@@ -1,6 +1,7 @@
 // One run of a compiled function, as a recorder sees it.
 #pragma once
 #include <core/autograd/node.hpp>
+#include <core/steps/digest.hpp>
 #include <core/steps/trace.hpp>
 #include <plugrad/steps/compile.hpp>
 
@@ -51,7 +52,8 @@ struct FunctionRun {
   std::vector<GradientPlace> gradients;
   std::vector<std::vector<FoundGradient>> found;  // by part of the step
   std::vector<uint64_t> digests;                  // of each call's results
-  std::string flaw;                               // why the run cannot be replayed; empty if it can
+  steps::HostResults host_results;
+  std::string flaw;  // why the run cannot be replayed; empty if it can
 };
 
 // Calls f and records it. digests: whether to digest each call's results.

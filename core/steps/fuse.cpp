@@ -55,7 +55,7 @@ bool write_fusions(const Trace& trace, const Simplified& simplified, const Fusio
     }
     if (written && it.calls.size() == 2)
       for (const uint32_t at : it.calls)
-        ++made.alone["the device has no kernel for the fusion of it"][op_label(trace.calls[at].op.opcode)];
+        ++made.alone["the device has no kernel for the fusion of it"][trace.calls[at].label()];
     replace(steps, step, divided(it, trace, limits, taken < it.calls.size() ? std::max<size_t>(taken, 1) : 0));
     return false;
   }

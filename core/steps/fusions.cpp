@@ -19,6 +19,7 @@ const plugrad_view& domain(const Call& call, OpShape shape) {
 
 // Returns why a call cannot be an instruction of a fusion, or null.
 const char* obstacle(const Call& call, const FusionLimits& limits) {
+  if (call.host) return "it is the host's";
   const OpInfo* const op = op_info(call.op.opcode);
   if (!op) return "private ops run alone";
   const bool computes = op->shape == OpShape::elementwise || op->shape == OpShape::copy || op->opcode == PLUGRAD_OP_FILL;
@@ -212,7 +213,7 @@ class Scheduler {
     if (step < 0) {
       step = static_cast<int64_t>(made.steps.size());
       made.steps.emplace_back();
-      if (const char* const reason = why ? why : start_group(at)) ++made.alone[reason][op_label(call.op.opcode)];
+      if (const char* const reason = why ? why : start_group(at); reason && !call.host) ++made.alone[reason][call.label()];
     }
     made.steps[static_cast<size_t>(step)].calls.push_back(at);
     note(call, step);

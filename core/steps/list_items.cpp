@@ -63,7 +63,7 @@ void find_list_uses(const Trace& trace, const Fused& fused, const Placed& placed
 }  // namespace
 
 bool takes_batches_of(const Trace& trace, const Call& call, const plugrad_lists* lists) {
-  if (!lists || call.workspace != kNever || call.op.flags & PLUGRAD_ACCUMULATE) return false;
+  if (!lists || call.host || call.workspace != kNever || call.op.flags & PLUGRAD_ACCUMULATE) return false;
   return takes_batches(*trace.device, lists, call.kernel);
 }
 
@@ -71,7 +71,8 @@ Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, 
   Listed made;
   if (!lists) return made;
   made.batches = find_batches(trace, fused, placed.uses, lists);
-  made.is_list = fused.items.size() >= std::max(lists->least, 1u) && fused.items.size() <= UINT32_MAX;
+  const bool has_host = std::ranges::any_of(trace.calls, [](const Call& each) { return each.host != nullptr; });
+  made.is_list = !has_host && fused.items.size() >= std::max(lists->least, 1u) && fused.items.size() <= UINT32_MAX;
   if (made.is_list) find_list_uses(trace, fused, placed, made);
   return made;
 }

@@ -238,7 +238,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   find_nodes(arguments);
   if (!renumber()) return std::nullopt;
   bind_arguments(arguments);
-  bind_gradients(true);
+  bind_gradients();
   try {
     bind_outputs(false);
   } catch (...) {
@@ -265,6 +265,8 @@ Recording::ForwardPass Recording::forward_pass() const {
   if (!runner_.plan().trace.parts.empty()) refuse("runs an optimiser");
   if (runner_.plan().trace.draws) refuse("draws random numbers");
   if (!gradients_.empty()) refuse("reads or changes gradients");
+  const auto host = std::ranges::find_if(runner_.plan().trace.calls, [](const auto& each) { return each.host != nullptr; });
+  if (host != runner_.plan().trace.calls.end()) refuse(("calls " + host->label() + ", which needs the host").c_str());
   for (const uint32_t each : written_)
     if (!runner_.plan().trace.memories[each].constant) refuse("writes to a tensor that is older than it");
   return {runner_.plan().trace, given_, results_};
@@ -272,27 +274,39 @@ Recording::ForwardPass Recording::forward_pass() const {
 
 // --- Checks.
 
-std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tensor>& arguments) {
+std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tensor>& arguments,
+                                                         const std::function<const steps::HostResults&()>& function) {
   find_nodes(arguments);
   if (!renumber()) return std::nullopt;
   undo_parts();
+  const struct Release {
+    ~Release() { of.release(); }
+    Recording& of;
+  } at_end{*this};
   bind_arguments(arguments);
-  bind_gradients(false);
+  bind_gradient_copies();
   bind_outputs(true);
-  std::vector<steps::Snapshot> before;
-  for (const uint32_t each : written_) before.emplace_back(*runner_.where(each).storage);
+  const auto snapshots = [&] {
+    std::vector<steps::Snapshot> all;
+    for (const uint32_t each : written_) all.emplace_back(*runner_.where(each).storage);
+    return all;
+  };
+  const std::vector<steps::Snapshot> before = snapshots();
   const GeneratorState drawn = generator_state(Device(runner_.plan().trace.device));
   runner_.draw();
-  std::vector<uint64_t> digests = runner_.run_with_digests();
   set_generator_state(Device(runner_.plan().trace.device), drawn);
+  const steps::HostResults& given = function();
+  const std::vector<steps::Snapshot> after = snapshots();
   for (const steps::Snapshot& each : before) each.put_back();
-  release();
+  std::vector<uint64_t> digests = runner_.run_with_digests(given);
+  for (const steps::Snapshot& each : after) each.put_back();
   return digests;
 }
 
 namespace {
 std::string text_of(const steps::Call& call) {
-  return op_label(call.op.opcode) + " of " + shape_of(call.views[0]).text() + " " + dtype_label(call.views[0].dtype);
+  if (call.host) return call.label();
+  return call.label() + " of " + shape_of(call.views[0]).text() + " " + dtype_label(call.views[0].dtype);
 }
 }  // namespace
 

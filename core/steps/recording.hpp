@@ -4,6 +4,7 @@
 #include <core/steps/runner.hpp>
 #include <plugrad/sdk/extent.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +29,10 @@ class Recording {
   bool overlaps(const std::vector<Tensor>& arguments) const;
   // Returns nothing, without any effect, if an optimiser no longer repeats its recorded calls.
   std::optional<StepResults> replay(const std::vector<Tensor>& arguments);
-  // As replay(), but without any effect; returns a digest of each call's results, see steps::Runner.
-  std::optional<std::vector<uint64_t>> rehearse(const std::vector<Tensor>& arguments);
+  // Calls the function, and runs the recording from where the function began, but without any effect; returns a digest of
+  // each call's results, see steps::Runner. function: returns what the host's work in it wrote.
+  std::optional<std::vector<uint64_t>> rehearse(const std::vector<Tensor>& arguments,
+                                                const std::function<const steps::HostResults&()>& function);
   // Describes the first call that differs between a run of the function and a rehearsal. Empty if no call differs.
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
 
@@ -86,7 +89,8 @@ class Recording {
   bool outlives(uint32_t memory) const;
   bool is_used(uint32_t memory) const;
   void run();
-  void bind_gradients(bool drop);
+  void bind_gradients();
+  void bind_gradient_copies();
   void find_rows();
   bool take_row(Row& row);
   void bind_outputs(bool apart);

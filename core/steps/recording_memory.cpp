@@ -2,6 +2,7 @@
 #include <core/steps/recording.hpp>
 
 #include <core/runtime/memory/small_blocks.hpp>
+#include <core/steps/digest.hpp>
 
 #include <algorithm>
 
@@ -28,8 +29,8 @@ bool Recording::is_used(uint32_t memory) const {
   return runner_.plan().reads(memory) || runner_.plan().writes(memory) || outlives(memory);
 }
 
-// drop: releases gradients that the step replaces without reading them, so that new gradients can reuse their memory.
-void Recording::bind_gradients(bool drop) {
+// Releases gradients that the step replaces without reading them, so that new gradients can reuse their memory.
+void Recording::bind_gradients() {
   for (GradientPlace& each : gradients_) {
     if (!each.before.defined()) continue;
     const Tensor& grad = each.node->grad;
@@ -37,9 +38,21 @@ void Recording::bind_gradients(bool drop) {
     if (is_used(memory)) {
       held_.push_back(grad.impl().storage);
       runner_.bind(memory, *held_.back(), view_of(grad).offset - each.before.view.offset);
-    } else if (drop) {
+    } else {
       each.node->grad = {};
     }
+  }
+}
+
+// For a rehearsal around a run of the function, which changes gradients and must find no further owner of their memory.
+void Recording::bind_gradient_copies() {
+  for (GradientPlace& each : gradients_) {
+    if (!each.before.defined() || !is_used(each.before.memory)) continue;
+    const Tensor& grad = each.node->grad;
+    Storage& storage = *storage_of(grad);
+    const Ref<Storage>& copy = held_.emplace_back(allocate(*storage.device, storage.size, 0));
+    steps::Snapshot(storage).put_back(*copy);
+    runner_.bind(each.before.memory, *copy, view_of(grad).offset - each.before.view.offset - storage.offset + copy->offset);
   }
 }
 

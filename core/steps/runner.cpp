@@ -72,6 +72,7 @@ void Runner::connect(Running& one) {
   one.op.views = operands_.views(one.first);
   one.op.attributes = call.attributes.empty() ? nullptr : call.attributes.data();
   if (call.workspace != kNever) operands_.add_workspace(call.workspace, one.op);
+  one.host = call.host.get();
 }
 
 // --- Memory.
@@ -156,7 +157,14 @@ void Runner::settle(Running& one, plugrad_status status) {
   run_singly(one.fusion);
 }
 
+void Runner::run_host(Running& one) {
+  reached_ = item_of_call_[one.call];
+  one.host->run(one.op, operands_.storages(one.first));
+}
+
 void Runner::run_one(Running& one) {
+  if (one.host) [[unlikely]]
+    return run_host(one);
   if (profiling::is_on()) [[unlikely]]
     return run_observed(one);
   settle(one, start(one));
@@ -229,7 +237,9 @@ void Runner::run() {
     else if (!run_list()) run_in_order();
   } else {
     for (Running& one : items_)
-      if (const plugrad_status status = contained(one.kernel->run, one.kernel, nullptr, &one.op)) [[unlikely]]
+      if (one.host) [[unlikely]]
+        run_host(one);
+      else if (const plugrad_status status = contained(one.kernel->run, one.kernel, nullptr, &one.op)) [[unlikely]]
         settle(one, status);
   }
   local().count_kernels(device.ordinal, items_.size());
@@ -246,9 +256,14 @@ std::string Runner::text() const {
   if (ran_as_list_) text << "\n    " << items_.size() << " calls run as one list";
   else
     for (const Listed::Batch& each : plan_.listed.batches)
-      text << "\n    " << each.last - each.first << " calls of " << op_label(items_[each.first].op.opcode)
+      text << "\n    " << each.last - each.first << " calls of " << call_of(items_[each.first]).label()
            << " run as one batch";
   for (const FusedFusion& each : plan_.fused.fusions) text << "\n    fusion of " << each.call.text;
+  std::map<std::string, size_t> by_host;
+  for (const Call& each : plan_.trace.calls)
+    if (each.host) ++by_host[each.label()];
+  for (const auto& [what, count] : by_host)
+    text << "\n    by the host: " << what << (count > 1 ? " (" + std::to_string(count) + ")" : "");
   for (const auto& [why, ops] : plan_.fused.alone) {
     text << "\n    alone, because " << why << ":";
     for (const auto& [op, count] : ops) text << " " << op << (count > 1 ? " (" + std::to_string(count) + ")" : "");

@@ -1,5 +1,6 @@
 // Runs the calls of a plan: a flat list, with its temporary memory placed in one block beforehand.
 #pragma once
+#include <core/steps/digest.hpp>
 #include <core/steps/operands.hpp>
 #include <core/steps/plan.hpp>
 #include <core/steps/step_list.hpp>
@@ -41,8 +42,8 @@ class Runner {
   // Runs all calls. Throws Error if a call fails; the results of the calls before it stay written.
   void run();
   // As run(); returns a digest of the results of each call of the trace, or 0 for a call that does not run each time.
-  // Fusions run twice, once call by call.
-  std::vector<uint64_t> run_with_digests();
+  // Fusions run twice, once call by call; instead of the host's work, its results are given.
+  std::vector<uint64_t> run_with_digests(const HostResults& given);
 
   // Draws random numbers as a run of the function would.
   void draw();
@@ -66,6 +67,7 @@ class Runner {
     uint32_t call;        // of the trace; of a fusion, its first call
     uint32_t overwrites;  // results that fill their memory, as a bit set
     uint32_t fusion = kNever;
+    observe::HostCall* host = nullptr;  // instead of the kernel
   };
   static size_t count_operands(const Plan& plan);
   void make_all();
@@ -81,6 +83,7 @@ class Runner {
   bool run_batch(const Listed::Batch& batch);
   void run_in_order();
   void run_one(Running& one);
+  void run_host(Running& one);
   void run_observed(Running& one);
   plugrad_status start(Running& one);
   void settle(Running& one, plugrad_status status);

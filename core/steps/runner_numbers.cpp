@@ -47,6 +47,9 @@ class Renumbering final : public Observer {
   void allocated(Storage&) override {}
   void fail(const std::string&) override { equal = false; }
   void run_part(Part part) override { part.repeat(); }
+  void run_host(std::shared_ptr<observe::HostCall>, DeviceState*, const plugrad_op&, Storage* const*) override {
+    equal = false;
+  }
   bool keeps_upload(Storage&) override { return false; }
   Magazine<Storage>* magazine(uint32_t) override { return nullptr; }
   bool equal = true;

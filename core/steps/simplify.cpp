@@ -10,6 +10,7 @@ constexpr uint64_t kLargestConstant = 4096;  // bytes; a larger constant costs m
 
 // Returns whether the call may be left out: it cannot fail on its operands' contents.
 bool may_vanish(const Call& call) {
+  if (call.host) return false;
   const OpInfo* const op = op_info(call.op.opcode);
   return op && op->shape != OpShape::indexing;
 }
@@ -40,7 +41,7 @@ void find_constants(const Trace& trace, Simplified& made) {
     for (size_t i = 0; i < call.op.outputs; ++i) ++writes[call.memories[i]];
   for (size_t at = 0; at < trace.calls.size(); ++at) {
     const Call& call = trace.calls[at];
-    bool constant = !call.is_random() && !made.renumbered[at] && call.workspace == kNever;
+    bool constant = !call.host && !call.is_random() && !made.renumbered[at] && call.workspace == kNever;
     for (size_t i = 0; i < call.views.size() && constant; ++i) {
       const uint32_t memory = call.memories[i];
       if (memory == kNever) continue;
@@ -78,7 +79,8 @@ Simplified simplify(const Trace& trace, const std::vector<uint32_t>& bound) {
   find_constants(trace, made);
   const std::vector<bool> used = find_used(trace, made);
   for (uint32_t at = 0; at < trace.calls.size(); ++at) {
-    const bool is_constant = made.is(trace.calls[at].memories[0], Simplified::kConstant);
+    const Call& call = trace.calls[at];
+    const bool is_constant = !call.host && made.is(call.memories[0], Simplified::kConstant);
     if (!used[at]) ++made.unused;
     else (is_constant ? made.once : made.each_time).push_back(at);
   }

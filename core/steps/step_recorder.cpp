@@ -51,6 +51,8 @@ Trace StepRecorder::finish() {
   for (const auto& [device, offset] : offsets_)
     if (device == trace_.device) trace_.first_draw = offset;
   if (trace_.device) trace_.draws = generator_of(*trace_.device).offset - trace_.first_draw;
+  for (const Call& each : trace_.calls)
+    if (each.host && trace_.flaw.empty()) trace_.flaw = each.host->flaw();
   return std::move(trace_);
 }
 
@@ -73,12 +75,13 @@ bool StepRecorder::knows(const Storage& storage) const {
 }
 
 void StepRecorder::allocated(Storage& storage) {
+  if (paused_) return;
   const std::lock_guard lock(observe::mutex());
   add(storage, calls());
 }
 
 void StepRecorder::fail(const std::string& why) {
-  if (trace_.flaw.empty()) trace_.flaw = why;
+  if (!paused_ && trace_.flaw.empty()) trace_.flaw = why;
 }
 
 void StepRecorder::released(Storage& storage, bool by_its_thread) noexcept {
@@ -104,19 +107,43 @@ void StepRecorder::require_one_device(DeviceState& device) {
                               "move its operands to one device, and give ops that the device lacks a function of their own");
 }
 
-void StepRecorder::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
-                       Storage* workspace) {
-  require_one_device(device);
+Call StepRecorder::call_of(const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages) {
   Call call{kernel, op, {}, {}, {}, kNever, local().gradient_of};
   for (int i = 0; i < op.outputs + op.inputs; ++i) {
     call.views.push_back(*op.views[i]);
     call.memories.push_back(storages[i] ? memory_of(*storages[i]) : kNever);
   }
+  return call;
+}
+
+void StepRecorder::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
+                       Storage* workspace) {
+  if (paused_) return;
+  require_one_device(device);
+  Call call = call_of(kernel, op, storages);
   if (op.attributes) {
     const auto* bytes = static_cast<const std::byte*>(op.attributes);
     call.attributes.assign(bytes, bytes + *static_cast<const uint32_t*>(op.attributes));
   }
   if (workspace) call.workspace = memory_of(*workspace);
+  trace_.calls.push_back(std::move(call));
+}
+
+// Inside, the host may read and upload: the call does it again in each replay.
+void StepRecorder::run_host(std::shared_ptr<observe::HostCall> host, DeviceState* device, const plugrad_op& op,
+                            Storage* const* storages) {
+  if (device) require_one_device(*device);
+  Call call = call_of(nullptr, op, storages);
+  call.host = std::move(host);
+  {
+    const observe::DoneOnce by_host;
+    const struct Pause {
+      explicit Pause(bool& p) : paused(p) { paused = true; }
+      ~Pause() { paused = false; }
+      bool& paused;
+    } pause(paused_);
+    call.host->run(op, storages);
+  }
   trace_.calls.push_back(std::move(call));
 }
 
@@ -129,6 +156,7 @@ void StepRecorder::run_part(Part part) {
 
 // Under ConstantUploads, the storage becomes memory from outside the step.
 bool StepRecorder::keeps_upload(Storage& to) {
+  if (paused_) return true;
   if (!observe::ConstantUploads::depth) return false;
   uploaded_.push_back(Ref<Storage>::share(&to));
   const uint32_t memory = memory_of(to);
@@ -143,5 +171,7 @@ bool Call::is_random() const {
   const OpInfo* const info = op_info(op.opcode);
   return info && info->shape == OpShape::random;
 }
+
+std::string Call::label() const { return host ? host->text() : op_label(op.opcode); }
 
 }  // namespace plugrad::steps

@@ -1,12 +1,14 @@
 // A recorded step: the kernels of a function on one device, in their order, with the memory of each kernel; and the recorder
 // that collects them. A block allocated twice is two memories of the step. runner.hpp replays the step.
 #pragma once
+#include <core/runtime/observe/host_call.hpp>
 #include <core/runtime/observe/observer.hpp>
 #include <core/runtime/observe/step_part.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -29,19 +31,21 @@ struct Memory {
   bool outlives() const { return end == kNever; }
 };
 
-// One call of a kernel. The pointers of `op` are unset.
+// One call of a kernel, or work of the host. The pointers of `op` are unset.
 struct Call {
-  const plugrad_kernel* kernel;
+  const plugrad_kernel* kernel;  // null for work of the host
   plugrad_op op;
   std::vector<plugrad_view> views;
   std::vector<uint32_t> memories;  // of the operands; kNever for an immediate
   std::vector<std::byte> attributes;
   uint32_t workspace = kNever;
   const char* gradient_of = nullptr;
+  std::shared_ptr<observe::HostCall> host = nullptr;
 
   bool writes(size_t operand) const { return operand < op.outputs; }
   bool reads(size_t operand) const;
   bool is_random() const;
+  std::string label() const;  // "matmul"
 };
 
 using observe::Part;
@@ -79,22 +83,29 @@ class StepRecorder : public Observer {
   void allocated(Storage& storage) override;
   void fail(const std::string& why) override;
   void run_part(Part part) override;
+  void run_host(std::shared_ptr<observe::HostCall> call, DeviceState* device, const plugrad_op& op,
+                Storage* const* storages) override;
   bool keeps_upload(Storage& to) override;
   Magazine<Storage>* magazine(uint32_t list) override { return &aside_[list]; }
   void released(Storage& storage, bool by_its_thread) noexcept override;
   void used_elsewhere(const Storage& storage) override;
 
+ protected:
+  // Whether the ops belong to work of the host.
+  bool is_paused() const { return paused_; }
+
  private:
   void stop() noexcept;
   void require_one_device(DeviceState& device);
   uint32_t add(Storage& storage, uint32_t begin);
+  Call call_of(const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages);
 
   Trace trace_;
   std::unordered_map<const Storage*, uint32_t> memories_;  // guarded by observe::mutex()
   std::array<Magazine<Storage>, kStorageLists + 1> aside_;
   std::vector<std::pair<DeviceState*, uint64_t>> offsets_;  // of all generators, before the step
   std::vector<Ref<Storage>> uploaded_;
-  bool stopped_ = false;
+  bool stopped_ = false, paused_ = false;
 };
 
 }  // namespace plugrad::steps

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace plugrad {
@@ -19,7 +20,8 @@ class ForkMutex;
 
 namespace observe {
 
-struct Part;  // see step_part.hpp
+struct Part;     // see step_part.hpp
+class HostCall;  // see host_call.hpp
 
 // The number of observed threads at the moment.
 inline constinit std::atomic<uint32_t> active{0};
@@ -46,6 +48,9 @@ class Observer {
   // Called if the thread's work cannot be repeated. why: the reason.
   virtual void fail(const std::string& why) = 0;
   virtual void run_part(observe::Part part) = 0;
+  // Runs work of the host; device: of its operands, or null without operands.
+  virtual void run_host(std::shared_ptr<observe::HostCall> call, DeviceState* device, const plugrad_op& op,
+                        Storage* const* storages) = 0;
   // For higher layers: the thread reads or replaces the contents of their object.
   virtual void touched(void*) {}
   // A captured storage is released, by the observed thread or another thread; or another thread used some storage. The
@@ -116,11 +121,13 @@ class DoneOnce {
 
 // Whether this thread's work will be repeated for new data; then it must not depend on the elements of a tensor.
 inline bool will_repeat() { return local().observer; }
+// Whether this thread's calls become calls of a step.
+inline bool is_recorded() { return will_repeat() && !DoneOnce::depth; }
 // Calls fail and throws Error (invalid). what: the work that cannot be repeated; instead: advice to the user.
 [[noreturn]] void throw_unrepeatable(const char* what, const char* instead);
 // The same, but only if this thread's work will be repeated, and not while a DoneOnce lives on this thread.
 inline void unrepeatable(const char* what, const char* instead) {
-  if (will_repeat() && !DoneOnce::depth) [[unlikely]]
+  if (is_recorded()) [[unlikely]]
     throw_unrepeatable(what, instead);
 }
 // Tells the observer that no replay can repeat the thread's work. The thread goes on, without an error.
@@ -138,9 +145,9 @@ void run_part(Part part);
 // --- Changes of a step's tensors that no replay follows: tensors get new memory, or cease to want gradients.
 
 inline constinit std::atomic<uint64_t> changes{0};
-// A digest of the training modules; a step depends on it.
-inline constinit std::atomic<uint64_t> training{0};
-inline void flip_training(uint64_t id) { training ^= (id + 1) * 0x9e3779b97f4a7c15u; }
+// A digest of what a step depends on beside its arguments: which modules are training, and the like.
+inline constinit std::atomic<uint64_t> settings{0};
+inline void flip_setting(uint64_t id) { settings ^= (id + 1) * 0x9e3779b97f4a7c15u; }
 inline void note_change(const Storage& storage) {
   if (storage.traces.load(std::memory_order_relaxed)) ++changes;
 }
