@@ -9,7 +9,7 @@
 namespace plugrad::python {
 namespace {
 
-constexpr std::array<const char*, 6> kKinds{"op", "copy", "allocation", "wait", "range", "gradient"};
+constexpr std::array<const char*, 7> kKinds{"op", "copy", "allocation", "wait", "range", "gradient", "exchange"};
 template <class T> const char* kind_of(const T& x) { return kKinds[static_cast<size_t>(x.kind)]; }
 template <class T> const char* how_of(const T& x) { return how_name(x.how); }
 template <class Extents> nb::tuple tuple_of_extents(const Extents& extents) {
@@ -35,7 +35,7 @@ void bind_events(nb::module_& m) {
   nb::class_<ProfileEvent>(m, "ProfileEvent",
                            "An op, a copy or another event on a thread while a profiler recorded. Times "
                            "are in nanoseconds.")
-      .def_prop_ro("kind", &kind_of<ProfileEvent>, "'op', 'copy', 'allocation', 'wait', 'range' or 'gradient'.")
+      .def_prop_ro("kind", &kind_of<ProfileEvent>, "'op', 'copy', 'allocation', 'wait', 'range', 'gradient' or 'exchange'.")
       .def_prop_ro("how", &how_of<ProfileEvent>, "'native', 'dense copies', 'wider dtype', 'decomposed' or 'host'.")
       .def_ro("failed", &ProfileEvent::failed, "True if the event ended by an exception.")
       .def_ro("complete", &ProfileEvent::complete, "True if the time includes the device's work.")

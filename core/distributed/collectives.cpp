@@ -1,59 +1,18 @@
-// Collectives of tensors: checks, and host memory for tensors that an engine cannot reach.
+// Collectives of tensors: checks of their arguments.
 #include <plugrad/distributed/collectives.hpp>
 
-#include <core/distributed/group.hpp>
+#include <core/distributed/collective_start.hpp>
 #include <core/ops/argument.hpp>
 #include <core/ops/write.hpp>
-#include <core/runtime/observe/observer.hpp>
 #include <core/tensor/impl.hpp>
-#include <plugrad/ops/transfer.hpp>
 #include <plugrad/runtime/policy.hpp>
 
 #include <algorithm>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 namespace plugrad::distributed {
 namespace {
-constexpr std::chrono::microseconds kSpin{200};  // of a thread that waits, before it sleeps
-
-// The elements of a tensor, row-major, in host memory: the tensor's own, or a copy.
-class HostElements {
- public:
-  // apart: another tensor that the engine uses at the same time, whose memory must not be x's.
-  HostElements(const Tensor& x, bool reads, bool writes, const Tensor& apart = {}) : tensor_(x), writes_(writes) {
-    const DeviceState& device = device_of(x);
-    const bool overlaps = apart.defined() && storage_of(x) == storage_of(apart);
-    is_direct_ = device.host_memory() && !device.compute && is_dense(view_of(x)) && !overlaps;
-    if (is_direct_) {
-      if (writes) raise_version(tensor_);
-      memory_ = reinterpret_cast<char*>(view_of(x).buffer) + view_of(x).offset;
-      return;
-    }
-    copy_.resize(static_cast<size_t>(x.count()) * element_size(dtype_of(x)));
-    if (reads) x.copy_to_host(copy_.data());
-    memory_ = copy_.data();
-  }
-  HostElements(const HostElements&) = delete;
-  char* data() const { return memory_; }
-  // Stores results in the tensor.
-  void finish() const {
-    if (writes_ && !is_direct_ && !copy_.empty()) copy_from_host(tensor_, copy_.data());
-  }
-
- private:
-  Tensor tensor_;
-  bool writes_, is_direct_;
-  char* memory_ = nullptr;
-  std::vector<char> copy_;
-};
-
-using Elements = std::shared_ptr<HostElements>;
-Elements input(const Tensor& x, const Tensor& apart = {}) { return std::make_shared<HostElements>(x, true, false, apart); }
-Elements output(const Tensor& x) { return std::make_shared<HostElements>(x, false, true); }
-Elements in_place(const Tensor& x) { return std::make_shared<HostElements>(x, true, true); }
-
 uint32_t how_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::min: return PLUGRAD_REDUCE_MIN;
@@ -69,9 +28,7 @@ bool is_ordered(Order order) { return order == Order::ordered || (order == Order
 class Collective {
  public:
   Collective(const char* name, const CollectiveOptions& options)
-      : name_(name), options_(options), group_(options.group.defined() ? options.group : world()) {
-    observe::unrepeatable("moves tensors between processes", "call it outside of the compiled step");
-  }
+      : name_(name), options_(options), group_(options.group.defined() ? options.group : world()) {}
   int size() const { return group_.size(); }
   int member(int rank) const { return group_.state().member(rank, name_); }
   // The same, of another process.
@@ -111,17 +68,8 @@ class Collective {
     request.ordered = is_ordered(options_.order);
   }
 
-  // Starts the collective; `from` and `to` live until its end.
-  Work start(Request request, const Elements& from, const Elements& to) const {
-    if (from) request.from = from->data();
-    if (to) request.to = to->data();
-    if (request.dtype == PLUGRAD_BOOL && request.how) request.dtype = PLUGRAD_U8;
-    auto state = std::make_shared<WorkState>();
-    state->then = [from, to] {
-      if (to) to->finish();
-    };
-    group_.state().submit(std::move(request), state);
-    Work work(std::move(state));
+  Work start(Request request, const Tensor& in, const Tensor& out) const {
+    Work work = start_collective(group_, std::move(request), in, out);
     if (!options_.async_op) work.wait();
     return work;
   }
@@ -164,36 +112,13 @@ std::vector<uint64_t> parts_of(const Tensor& x, const std::vector<int64_t>& rows
 }
 }  // namespace
 
-void Work::wait() {
-  if (!state_) return;
-  const std::shared_ptr<WorkState> state = std::exchange(state_, nullptr);
-  if (state->complete) state->complete();
-  std::unique_lock lock(state->mutex);
-  // On a busy core, a thread that sleeps waits for the end of another thread's slice, some 4 ms.
-  for (const auto end = Engine::Clock::now() + kSpin; !state->ended && Engine::Clock::now() < end;) {
-    lock.unlock();
-    std::this_thread::yield();
-    lock.lock();
-  }
-  state->changed.wait(lock, [&] { return state->ended; });
-  if (state->error) std::rethrow_exception(state->error);
-  if (const auto then = std::exchange(state->then, {})) then();
-}
-
-bool Work::is_completed() const {
-  if (!state_) return true;
-  const std::lock_guard lock(state_->mutex);
-  return state_->ended;
-}
-
 Work all_reduce(const Tensor& x, ReduceOp op, const CollectiveOptions& options) {
   const Collective call("all_reduce", options);
   call.require_output(x);
   call.require_reduction(x, op);
   Request request = request_of(PLUGRAD_COLL_ALL_REDUCE, x, count_of(x));
   call.reduce_by(request, op);
-  const Elements elements = in_place(x);
-  return call.start(std::move(request), elements, elements);
+  return call.start(std::move(request), x, x);
 }
 
 Work reduce_scatter_tensor(const Tensor& out, const Tensor& in, ReduceOp op, const CollectiveOptions& options) {
@@ -204,7 +129,7 @@ Work reduce_scatter_tensor(const Tensor& out, const Tensor& in, ReduceOp op, con
   call.require_reduction(in, op);
   Request request = request_of(PLUGRAD_COLL_REDUCE_SCATTER, out, count_of(out));
   call.reduce_by(request, op);
-  return call.start(std::move(request), input(in, out), output(out));
+  return call.start(std::move(request), in, out);
 }
 
 Work all_gather_into_tensor(const Tensor& out, const Tensor& in, const CollectiveOptions& options) {
@@ -212,7 +137,7 @@ Work all_gather_into_tensor(const Tensor& out, const Tensor& in, const Collectiv
   call.require_output(out);
   call.require_input(in);
   call.require_counts(out, in);
-  return call.start(request_of(PLUGRAD_COLL_ALL_GATHER, in, count_of(in)), input(in, out), output(out));
+  return call.start(request_of(PLUGRAD_COLL_ALL_GATHER, in, count_of(in)), in, out);
 }
 
 Work broadcast(const Tensor& x, int source, const CollectiveOptions& options) {
@@ -221,8 +146,7 @@ Work broadcast(const Tensor& x, int source, const CollectiveOptions& options) {
   const bool sends = peer == call.rank();
   if (sends) call.require_input(x);
   else call.require_output(x);
-  const Elements elements = sends ? input(x) : output(x);
-  return call.start(request_of(PLUGRAD_COLL_BROADCAST, x, count_of(x), peer), elements, elements);
+  return call.start(request_of(PLUGRAD_COLL_BROADCAST, x, count_of(x), peer), sends ? x : Tensor(), sends ? Tensor() : x);
 }
 
 Work all_to_all_single(const Tensor& out, const Tensor& in, const std::vector<int64_t>& output_rows,
@@ -248,26 +172,26 @@ Work all_to_all_single(const Tensor& out, const Tensor& in, const std::vector<in
     sent.insert(sent.end(), received.begin(), received.end());
     request.counts = std::move(sent);
   }
-  return call.start(std::move(request), input(in, out), output(out));
+  return call.start(std::move(request), in, out);
 }
 
 Work send(const Tensor& x, int destination, const CollectiveOptions& options) {
   const Collective call("send", options);
   call.require_input(x);
-  return call.start(request_of(PLUGRAD_COLL_SEND, x, count_of(x), call.other(destination)), input(x), nullptr);
+  return call.start(request_of(PLUGRAD_COLL_SEND, x, count_of(x), call.other(destination)), x, {});
 }
 
 Work recv(const Tensor& x, int source, const CollectiveOptions& options) {
   const Collective call("recv", options);
   call.require_output(x);
-  return call.start(request_of(PLUGRAD_COLL_RECV, x, count_of(x), call.other(source)), nullptr, output(x));
+  return call.start(request_of(PLUGRAD_COLL_RECV, x, count_of(x), call.other(source)), {}, x);
 }
 
 Work barrier(const CollectiveOptions& options) {
   const Collective call("barrier", options);
   Request request;
   request.kind = PLUGRAD_COLL_BARRIER;
-  return call.start(std::move(request), nullptr, nullptr);
+  return call.start(std::move(request), {}, {});
 }
 
 }  // namespace plugrad::distributed

@@ -1,6 +1,7 @@
 #include <core/distributed/group.hpp>
 
 #include <core/distributed/composition.hpp>
+#include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/platform.hpp>
 #include <plugrad/sdk/dtypes.hpp>
 
@@ -120,6 +121,8 @@ void GroupState::submit(Request request, const std::shared_ptr<WorkState>& work)
                                        "] this process was forked from the rank: start ranks as programs "
                                        "of their own, as `plugrad launch` does");
   if (job_->broken()) throw job_->error(request.text());
+  const observe::Event starting(EventKind::exchange, profiling::is_on() ? (request.text() + ", start").c_str() : "",
+                                nullptr);
   Engine& engine = job_->engine();
   if (is_message(request.kind) && !engine.table().test)
     work->complete = [&engine, owner = work.get()] { engine.call([&] { engine.complete(owner); }); };
@@ -180,6 +183,8 @@ void GroupState::execute_alone(const Request& request) {
 
 Ending GroupState::reduce(const plugrad_collective& c, const Request& request) {
   if (!c.count && !c.counts && c.kind != PLUGRAD_COLL_BARRIER) return {};
+  const observe::Event exchanging(EventKind::exchange, profiling::is_on() ? request.text().c_str() : "", nullptr,
+                                  c.count * element_size(request.dtype));
   const Composer composer{job_->engine(), handle_, rank_, size_, job_->launch().timeout, [this] { return job_->broken(); }};
   const bool reduces = c.kind == PLUGRAD_COLL_ALL_REDUCE || c.kind == PLUGRAD_COLL_REDUCE_SCATTER;
   // The sum of halves may overflow where their mean does not.

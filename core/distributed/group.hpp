@@ -43,6 +43,8 @@ struct WorkState {
   std::function<void()> then;
   // Set before the work starts, for engines that must be told to wait.
   std::function<void()> complete;
+  // Of a collective that a recorded step started: what wait() does instead.
+  std::function<void()> in_step;
 };
 
 class GroupState : public std::enable_shared_from_this<GroupState> {

@@ -12,4 +12,7 @@ target_sources(plugrad_io PRIVATE
   distributed/reduce_rows.cpp
   distributed/store.cpp
   distributed/tcp_store.cpp
-  distributed/watch.cpp)
+  distributed/watch.cpp
+  distributed/collective_start.cpp
+  distributed/data_parallel_state.cpp
+  distributed/data_parallel_steps.cpp)

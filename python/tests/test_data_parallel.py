@@ -109,6 +109,37 @@ assert means[0] == means[1]
 """))
 
 
+def test_a_compiled_step_on_several_ranks(job):
+    expect_passed(job("""
+from plugrad import nn
+dist.init_process_group()
+def trained(compiled):
+    plugrad.manual_seed(rank)
+    ddp = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)),
+                                              bucket_cap_mb=0.0001)
+    optimizer = plugrad.optim.AdamW(ddp.parameters(), lr=1e-2)
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(ddp(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(ddp.parameters(), 1.0)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean, dist.ReduceOp.AVG)
+        return mean
+    run = plugrad.compile(step) if compiled else step
+    losses = []
+    for i in range(10):
+        plugrad.manual_seed(100 + 10 * rank + i)
+        rows = 6 if i % 3 else 4 + rank
+        losses.append(run(plugrad.randn(rows, 5), plugrad.randn(rows, 1)).item())
+    return losses, [value.tolist() for value in ddp.state_dict().values()], run
+losses, state, step = trained(True)
+assert (losses, state) == trained(False)[:2]
+assert " 3 calls recorded" in step.explain() and "by the host: all_reduce of" in step.explain(), step.explain()
+"""))
+
+
 def test_ddp_refuses_different_models(job):
     for output, status in job("""
 from plugrad import nn

@@ -51,6 +51,16 @@ TEST(Collectives, WithChecksOfEachCall) {
   expect_passed(launch(2, kTests), 2);
 }
 
+// The ranks do not check the same calls.
+TEST(Collectives, InCompiledStepsThatAreChecked) {
+  const Variable check("PLUGRAD_CAPTURE", "check");
+  for (const char* device : {"cpu", "sim"}) {
+    const Variable on("PLUGRAD_TEST_DEVICE", device);
+    expect_passed(
+        launch(2, {PLUGRAD_RANKS, "--gtest_brief=1", "--gtest_filter=CompiledSteps.*:DataParallel.ACompiledStep*"}), 2);
+  }
+}
+
 // Another server has the port, and says nothing.
 TEST(Collectives, ByTcpBesideAnotherServer) {
   const Variable host("MASTER_ADDR", "127.0.0.1"), port("MASTER_PORT", "29617");

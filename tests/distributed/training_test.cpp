@@ -52,6 +52,14 @@ TEST(Training, SlicesGiveOneDigestOnAnyNumberOfRanks) {
     EXPECT_EQ(digest_in(scratch.path(name)), digest) << name;
     expect_mentions(outcome.err, "on " + std::to_string(ranks) + " ranks (Gloo");
   }
+  for (const int ranks : {1, 4}) {
+    const std::string name = "compiled" + std::to_string(ranks);
+    Words compiled = in(name);
+    compiled.push_back("--compile");
+    const Outcome outcome = launch(ranks, program(compiled));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(digest_in(scratch.path(name)), digest) << name;
+  }
   for (const int ranks : {2, 4}) {
     if (!has_mpi()) break;
     const std::string name = "mpi" + std::to_string(ranks);

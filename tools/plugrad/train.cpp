@@ -56,6 +56,7 @@ class Session {
       : request_(request), start_(std::chrono::steady_clock::now()), device_(request.device),
         trainer_(request.config, training::load_data(request.config), device_) {
     if (!request.resume.empty()) trainer_.load(request.resume);
+    if (request.compile) trainer_.compile();
     summary_.resumed_from = trainer_.step();
     last_step_ = request.steps > 0 ? std::min(request.steps, trainer_.total_steps()) : trainer_.total_steps();
     if (!is_first_) return;

@@ -110,6 +110,7 @@ void add_train_options(Options& options) {
   options.add_whole("ranks", "N", "train on N processes of this machine, as plugrad launch -n N does");
   options.add_whole("slices", "N", "cut each batch into N parts, whose sums are the same on 1, 2, 4, .. up to N ranks");
   options.add_flag("deterministic", "the same bits in each run, on devices that can choose");
+  options.add_flag("compile", "record the passes of a step and replay them, with the same bits");
 }
 
 TrainRequest read_train_request(const Options& options) {
@@ -138,6 +139,7 @@ TrainRequest read_train_request(const Options& options) {
   read_whole(options, "checkpoint-every", 1, request.checkpoint_every);
   request.json = options.flag("json");
   request.deterministic = options.flag("deterministic");
+  request.compile = options.flag("compile");
   return request;
 }
 

@@ -24,6 +24,7 @@ struct TrainRequest {
   int64_t ranks = 0;             // of --ranks; 0: not given
   bool json = false;
   bool deterministic = false;
+  bool compile = false;
 };
 
 void add_train_options(Options& options);

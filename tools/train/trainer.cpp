@@ -10,6 +10,7 @@
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/generator.hpp>
+#include <plugrad/steps/compile.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -102,6 +103,8 @@ Trainer::Trainer(const TrainingConfig& config, const Data& data, Device device)
 Trainer::Trainer(Trainer&& other) noexcept = default;
 Trainer::~Trainer() = default;
 
+void Trainer::compile() { compiled_ = std::make_unique<CompiledStep>(CompileOptions{.name = "train"}); }
+
 int64_t Trainer::steps_per_epoch() const { return loader_.size(); }
 
 int64_t Trainer::samples_seen() const { return epoch() * train_->size() + step() % steps_per_epoch() * config_.batch; }
@@ -112,28 +115,42 @@ int64_t Trainer::parameter_count() const {
   return count;
 }
 
+// A pass over samples; of no samples, beside other ranks. Returns the loss, undefined without samples.
+Tensor Trainer::compute(const Batch& samples, bool is_first, bool is_last) {
+  if (is_first) optimizer_->zero_grad();
+  Tensor loss;
+  if (samples.empty()) {
+    parallel_->pass_without_data();
+  } else {
+    if (parallel_) parallel_->set_weight(static_cast<double>(samples[0].size(0)));
+    loss = mean_loss(network_->forward(samples[0]), samples[1], objective_);
+    loss.backward();
+    loss = loss.detach();
+  }
+  if (is_last) optimizer_->step();
+  return loss;
+}
+
 // The part of a batch that belongs to a pass of this rank. Returns its loss; undefined for a part without samples.
 Tensor Trainer::train_pass(const Batch& batch, int64_t pass) {
-  if (!parallel_) {
-    const Tensor loss = mean_loss(network_->forward(batch[0]), batch[1], objective_);
-    loss.backward();
-    return loss.detach();
+  const bool is_first = pass == 0, is_last = pass + 1 == passes_;
+  Batch part = batch;
+  if (parallel_) {
+    const auto [begin, end] = part_of(batch[0].size(0), rank_ * passes_ + pass, ranks_ * passes_);
+    if (begin == end) return compute({}, is_first, is_last);
+    part = {slice(batch[0], 0, begin, end), slice(batch[1], 0, begin, end)};
   }
-  const auto [begin, end] = part_of(batch[0].size(0), rank_ * passes_ + pass, ranks_ * passes_);
-  if (begin == end) return parallel_->pass_without_data(), Tensor();
-  parallel_->set_weight(static_cast<double>(end - begin));
-  const Tensor loss =
-      mean_loss(network_->forward(slice(batch[0], 0, begin, end)), slice(batch[1], 0, begin, end), objective_);
-  loss.backward();
-  return loss.detach();
+  if (!compiled_) return compute(part, is_first, is_last);
+  const char which[] = {is_first, is_last};
+  return compiled_
+      ->call(part, {which, sizeof which}, [&](const Batch& x) { return StepResults{{compute(x, is_first, is_last)}}; })
+      .tensors[0];
 }
 
 Trainer::StepLosses Trainer::train_step() {
   const Batch batch = loader_.batch(epoch(), step() % steps_per_epoch());
   StepLosses losses{{}, batch[0].size(0)};
-  optimizer_->zero_grad();
   for (int64_t pass = 0; pass < passes_; ++pass) losses.passes.push_back(train_pass(batch, pass));
-  optimizer_->step();
   schedule_->step();
   return losses;
 }

@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+namespace plugrad {
+class CompiledStep;
+}
 namespace plugrad::distributed {
 class DataParallel;
 }
@@ -52,6 +55,9 @@ class Trainer {
   Trainer(const TrainingConfig& config, const Data& data, Device device);
   Trainer(Trainer&& other) noexcept;
   ~Trainer();
+
+  // From now on records the passes of a step and replays them, with the same bits: see plugrad/steps/compile.hpp.
+  void compile();
 
   // Makes up to count steps and returns their losses. Ends early at the end of an epoch, and when stop() returns true after
   // a step. Waits for the device only now and then.
@@ -94,6 +100,7 @@ class Trainer {
   };
   StepLosses train_step();
   Tensor train_pass(const Batch& batch, int64_t pass);
+  Tensor compute(const Batch& samples, bool is_first, bool is_last);
   std::vector<std::vector<float>> losses_of_all(const std::vector<StepLosses>& steps) const;
   void flush(std::vector<StepLosses>& pending, std::vector<float>& losses);
 
@@ -111,6 +118,7 @@ class Trainer {
   int rank_ = 0, ranks_ = 1;
   int64_t passes_ = 1;                                   // of this rank, in a step
   std::unique_ptr<distributed::DataParallel> parallel_;  // null: one pass of this process alone
+  std::unique_ptr<CompiledStep> compiled_;               // null: each pass runs op by op
   History history_;
 };
 

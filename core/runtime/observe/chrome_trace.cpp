@@ -62,6 +62,7 @@ const char* category(const ProfileEvent& event) {
     case EventKind::allocation: return "allocation";
     case EventKind::wait: return "wait";
     case EventKind::range: return "range";
+    case EventKind::exchange: return "exchange";
     default: return "gradient";
   }
 }

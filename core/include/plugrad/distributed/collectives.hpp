@@ -27,6 +27,7 @@ class PLUGRAD_API Work {
   // group cannot be used after that.
   void wait();
   // Whether wait() would return at once. Always false before wait() for sends and receives of an engine that cannot tell.
+  // Throws Error (invalid) in a compiled step.
   bool is_completed() const;
 
  private:
@@ -40,8 +41,9 @@ struct CollectiveOptions {
 };
 
 // Each function throws Error (invalid) for tensors that are undefined, differ in dtype, do not fit in size, or require a
-// gradient and would be written; and while a step is recorded. Tensors may be on any device, and need not be dense. Ranks in
-// `source` and `destination` are those of the group of all ranks.
+// gradient and would be written. Tensors may be on any device, and need not be dense. Ranks in `source` and `destination` are
+// those of the group of all ranks. In a compiled step each replay starts the collectives and waits for them as the function
+// did; a function that starts one also waits for it.
 //
 // The works of all groups start in the order of the calls, and one collective runs after another, so all ranks need one
 // order of all their works: a message that is sent behind a collective leaves when the collective has ended.

@@ -44,6 +44,7 @@ enum class EventKind : uint8_t {
   wait,        // the host waits for a device
   range,       // of a ProfileRange, or the call of a module
   gradient,    // a node of the graph computes the gradients of its operands
+  exchange,    // the start of a collective; and the collective, on the thread that makes the communicator's calls
 };
 
 // How a device ran an op, in the order of the core's attempts.

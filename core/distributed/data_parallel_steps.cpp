@@ -1,0 +1,138 @@
+// What DataParallel does in each pass, also in each replay of a compiled step.
+#include <core/distributed/collective_start.hpp>
+#include <core/distributed/data_parallel_state.hpp>
+#include <core/ops/argument.hpp>
+#include <core/runtime/observe/observer.hpp>
+#include <core/tensor/host_step.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace plugrad::distributed {
+using Clock = std::chrono::steady_clock;
+
+class DataParallelState::StepCall final : public HostStep {
+ public:
+  StepCall(std::weak_ptr<DataParallelState> of, StepTask task) : of_(std::move(of)), task_(std::move(task)) {}
+  void call(std::span<const Tensor>) override { task_.run(*state()); }
+  std::string text() const override { return task_.text; }
+  bool is_in_flight() const override { return task_.is_in_flight; }
+
+ private:
+  std::shared_ptr<DataParallelState> state() const {
+    if (auto state = of_.lock()) return state;
+    refuse(kDataParallel, "a compiled step reduces the gradients of one that has ended: compile the step anew");
+  }
+
+  std::weak_ptr<DataParallelState> of_;
+  StepTask task_;
+};
+
+void DataParallelState::in_step(const std::vector<Tensor>& memory, StepTask task) {
+  if (!observe::is_recorded()) return task.run(*this);
+  run_in_step(std::make_shared<StepCall>(weak_from_this(), std::move(task)), memory, memory);
+}
+
+void DataParallelState::tell_steps() {
+  const uint64_t now = 2 * static_cast<uint64_t>(now_.pass) + !synchronizes_;
+  if (now == told_) return;
+  observe::flip_setting(id_ + told_);
+  observe::flip_setting(id_ + now);
+  told_ = now;
+}
+
+void DataParallelState::set_weight(double weight) {
+  if (!(weight > 0)) refuse(kDataParallel, "a weight of " + std::to_string(weight) + ": a positive number expected");
+  in_step({}, {"the weight of a pass", [weight](DataParallelState& state) { state.weight_ = weight; }});
+}
+
+void DataParallelState::set_synchronizing(bool on) {
+  if (!on && passes_ > 1) refuse(kDataParallel, "slices are passes of one step: leave no_sync out");
+  synchronizes_ = on;
+  tell_steps();
+}
+
+void DataParallelState::begin_now(bool has_data) {
+  if (now_.unit == 0) {  // in the first pass of a job, all ranks agree on it
+    now_.unit = has_data ? weight_ : 0;
+    reduce_numbers(group_, {&now_.unit, 1}, PLUGRAD_REDUCE_MAX);
+  }
+  if (now_.in_pass && now_.next)
+    refuse(kDataParallel,
+           "an earlier backward pass failed while its gradients were on their way: make DataParallel anew on all ranks");
+  if (now_.in_pass) now_.weights -= now_.pass_weight;  // of a pass that failed
+  now_.in_pass = true;
+  now_.next = 0;
+  if (now_.pass == 0) {
+    now_.used.assign(parameters_.size(), 0);
+    now_.weights = 0;
+  }
+  now_.pass_weight = has_data ? weight_ : 0;
+  now_.weights += now_.pass_weight;
+}
+
+// scales: by this rank's weight, if the gradients came without it.
+void DataParallelState::start_now(size_t b, bool is_early, bool scales) {
+  const NoGrad unrecorded;
+  Bucket& bucket = buckets_[b];
+  now_.next = b + 1;
+  const double scale = scale_of(bucket.flat);
+  if (scales && scale != 1) bucket.flat.mul_(scale);
+  if (!add_pass(bucket, now_.pass, passes_)) return;
+  now_.figures.early += is_early;
+  if (group_.defined())
+    bucket.work = all_reduce(bucket.flat, ReduceOp::sum, {.group = group_, .async_op = true, .order = order_});
+}
+
+// used: by parameter, in this pass.
+void DataParallelState::finish_now(const std::vector<char>& used, RecordedPass* recorded) {
+  const NoGrad unrecorded;
+  now_.in_pass = false;
+  for (size_t i = 0; i < used.size(); ++i) now_.used[i] = static_cast<char>(now_.used[i] | used[i]);
+  now_.pass = (now_.pass + 1) % passes_;
+  tell_steps();
+  if (now_.pass) return;
+  exchange();
+  ++now_.figures.steps;
+  if (recorded) follow(*recorded);
+  const double total = sums_[parameters_.size()];
+  for (Bucket& bucket : buckets_) {
+    const double mean = total > 0 ? now_.unit / total / shrink(bucket.flat) : 1;
+    if (mean != 1) bucket.flat.mul_(mean);
+  }
+}
+
+// Waits for the sums of the gradients, and sums whether a rank used each parameter, the weights, and the numbers of steps.
+void DataParallelState::exchange() {
+  const auto begin = Clock::now();
+  sums_.assign(now_.used.begin(), now_.used.end());
+  sums_.push_back(now_.weights);
+  sums_.push_back(static_cast<double>(now_.figures.steps));
+  for (Bucket& each : buckets_) each.work.wait();
+  reduce_numbers(group_, sums_, PLUGRAD_REDUCE_SUM);
+  now_.figures.waited_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  const double ranks = group_.defined() ? group_.size() : 1;
+  if (sums_.back() != static_cast<double>(now_.figures.steps) * ranks)
+    refuse(kDataParallel,
+           "rank " + std::to_string(group_.rank()) + " is in step " + std::to_string(now_.figures.steps + 1) +
+               ", and the others are in step " + std::to_string(sums_.back() / ranks + 1) +
+               " on average: all ranks must make the same steps, also those without data (step_without_data)");
+}
+
+// In a replay: which parameters have a gradient is a part of the recording.
+void DataParallelState::follow(RecordedPass& recorded) const {
+  std::vector<char> shared;
+  for (size_t i = 0; i < parameters_.size(); ++i) shared.push_back(sums_[i] > 0);
+  if (recorded.shared.empty()) recorded.shared = shared;
+  const auto differs = std::ranges::mismatch(shared, recorded.shared).in1 - shared.begin();
+  if (differs == std::ssize(shared)) return;
+  const auto i = static_cast<size_t>(differs);
+  refuse(kDataParallel,
+         "parameter " + std::to_string(i) + ", of shape " + parameters_[i].shape().text() +
+             (shared[i] ? ", has a gradient in this step, and had none" : ", has no gradient in this step, and had one") +
+             " when the step was compiled: where the parameters in use change, compile the model, and not the step");
+}
+
+}  // namespace plugrad::distributed
