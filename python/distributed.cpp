@@ -1,6 +1,7 @@
 // Groups of processes, for python/plugrad/distributed.py.
 #include <plugrad/distributed/collectives.hpp>
 #include <plugrad/distributed/data_parallel.hpp>
+#include <plugrad/distributed/sync_batch_norm.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <python/binding.hpp>
 
@@ -118,6 +119,13 @@ pd::Work barrier(const nb::object& group) {
   return unlocked([&, options = options_of(group, false)] { return pd::barrier(options); });
 }
 
+Tensor sync_batch_norm(Tensor x, Tensor running_mean, Tensor running_var, Tensor weight, Tensor bias, double momentum,
+                       double eps, const nb::object& group) {
+  return unlocked([&, in = options_of(group, false).group] {
+    return pd::sync_batch_norm(x, running_mean, running_var, weight, bias, momentum, eps, in);
+  });
+}
+
 void make_data_parallel(pd::DataParallel* self, const std::vector<Tensor>& parameters, const std::vector<Tensor>& buffers,
                         const nb::object& group, int64_t bucket_bytes, int slices) {
   pd::DataParallelOptions options;
@@ -160,6 +168,8 @@ void bind_distributed(nb::module_& m) {
   m.def("_send", &send, nb::arg("x"), nb::arg("destination"), group);
   m.def("_recv", &recv, nb::arg("x"), nb::arg("source"), group);
   m.def("_barrier", &barrier, group);
+  m.def("_sync_batch_norm", &sync_batch_norm, nb::arg("x"), nb::arg("running_mean").none(), nb::arg("running_var").none(),
+        nb::arg("weight").none(), nb::arg("bias").none(), nb::arg("momentum"), nb::arg("eps"), group);
 }
 
 }  // namespace plugrad::python

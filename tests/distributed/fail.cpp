@@ -32,6 +32,7 @@ class Fate {
     if (how_ == "throw") throw std::runtime_error("the disk is full");
     if (how_ == "less") ends_ = true;
     if (how_ == "differ") pd::barrier();
+    if (how_ == "part") io::write_file(std::string(std::getenv("PLUGRAD_TEST_FOLDER")) + "/part", "");
   }
   bool ends() const { return ends_; }
 

@@ -168,6 +168,34 @@ TEST(Failures, ADifferenceIsAnErrorOfAllAtOnceWithChecks) {
   EXPECT_EQ(count_of(outcome.out, "survivor: "), 2u) << outcome.out;
 }
 
+// --- Machines that share neither memory nor a loopback: namespaces.
+
+// Runs the program on each machine; launch ends what runs too long. part: a file.
+Outcome on_machines(int count, const std::string& part, const Words& program) {
+  Words words{"env", "-u", "PLUGRAD_CPU_OPTIONS", PLUGRAD_NETWORK, std::to_string(count), part};
+  words.insert(words.end(), program.begin(), program.end());
+  return launch(1, words);
+}
+constexpr int kNotAllowed = 77;
+
+TEST(Network, TwoMachinesTrainAsOneDoes) {
+  const Scratch scratch;
+  const Words passed{PLUGRAD_RANKS, "--gtest_brief=1", "--gtest_filter=Collectives.*:DataParallel.*"};
+  const Outcome tests = on_machines(2, scratch.path("part"), passed);
+  if (tests.status == kNotAllowed) GTEST_SKIP() << "network namespaces with TUN devices are not allowed: " << tests.err;
+  expect_passed(tests, 2);
+}
+
+// The ranks of each side learn that the other side is silent.
+TEST(Network, APartitionIsAnErrorOfAllRanks) {
+  const Scratch scratch;
+  const Variable folder("PLUGRAD_TEST_FOLDER", scratch.folder()), timeout("PLUGRAD_DISTRIBUTED_TIMEOUT", "2");
+  const Outcome outcome = on_machines(3, scratch.path("part"), {PLUGRAD_RANKS, "fail", "part", "7"});
+  if (outcome.status == kNotAllowed) GTEST_SKIP() << "network namespaces with TUN devices are not allowed: " << outcome.err;
+  EXPECT_EQ(count_of(outcome.out, "survivor: "), 3u) << outcome.out << outcome.err;
+  EXPECT_GE(count_of(outcome.out, "rank 2"), 2u) << outcome.out;
+}
+
 // --- Starting.
 
 TEST(Start, WithoutALauncherIsAnErrorThatSaysHow) {

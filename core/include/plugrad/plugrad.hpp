@@ -15,6 +15,7 @@
 #include <plugrad/distributed/collectives.hpp>
 #include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/distributed/process_group.hpp>
+#include <plugrad/distributed/sync_batch_norm.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>

@@ -20,7 +20,7 @@ from .losses import (BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntro
                      SmoothL1Loss, SoftMarginLoss, TripletMarginLoss, max_margin_loss)
 from .module import LoadResult, Module, Parameter
 from .normalizations import (BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d,
-                             InstanceNorm3d, LayerNorm, LocalResponseNorm, RMSNorm)
+                             InstanceNorm3d, LayerNorm, LocalResponseNorm, RMSNorm, SyncBatchNorm)
 from .poolings import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
                        AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d,
                        MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d)
@@ -41,7 +41,7 @@ __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "Adapt
            "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "Neuron", "PReLU",
            "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle",
            "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCell", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid",
-           "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
-           "Tanhshrink", "Threshold", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten",
-           "Unfold", "Upsample", "cross_entropy", "functional", "init", "log_softmax", "max_margin_loss", "mse_loss",
-           "parallel", "softmax", "utils"]
+           "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "SyncBatchNorm",
+           "Tanh", "Tanhshrink", "Threshold", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+           "Unflatten", "Unfold", "Upsample", "cross_entropy", "functional", "init", "log_softmax", "max_margin_loss",
+           "mse_loss", "parallel", "softmax", "utils"]

@@ -8,10 +8,10 @@ from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Tensor
 from . import init
-from .module import OfOne
+from .module import Module, OfOne
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-           "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+           "LayerNorm", "LocalResponseNorm", "RMSNorm", "SyncBatchNorm"]
 
 
 class _Scaled(OfOne):
@@ -152,6 +152,43 @@ class BatchNorm3d(BatchNorm1d):
     """BatchNorm1d for x (n, c, d, h, w)."""
 
     _ranks: tuple[int, ...] = (5,)
+
+
+class SyncBatchNorm(BatchNorm1d):
+    """BatchNorm1d, 2d or 3d for x (n, c, ..), which in training normalises by the statistics of the batches of all processes
+    of a group; n may differ between them. All processes call it. Without init_process_group, and on one process, it is
+    BatchNorm."""
+
+    _ranks: tuple[int, ...] = 2, 3, 4, 5
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, process_group: _plugrad._ProcessGroup | None = None, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    def forward(self, x: Tensor) -> Tensor:
+        by_batch = self.training or self.running_mean is None
+        if not by_batch or not _plugrad._is_initialized() or (self.process_group or _plugrad._world()).size() == 1:
+            return super().forward(x)
+        self._check(x)
+        return _plugrad._sync_batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
+                                         self._next_momentum(), self.eps, self.process_group)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: _plugrad._ProcessGroup | None = None) -> Module:
+        """Returns the module with every BatchNorm in it, or itself, replaced by a SyncBatchNorm of the same parameters and
+        buffers."""
+        if isinstance(module, BatchNorm1d) and not isinstance(module, SyncBatchNorm):
+            made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                       process_group)
+            made.weight, made.bias = module.weight, module.bias
+            for name, buffer in module.named_buffers():
+                made.register_buffer(name, buffer)
+            return made.train(module.training)
+        for name, child in module.named_children():
+            setattr(module, name, cls.convert_sync_batchnorm(child, process_group))
+        return module
 
 
 class InstanceNorm1d(_Statistics):
