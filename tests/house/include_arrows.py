@@ -32,7 +32,7 @@ OUTSIDE = {
     "torch": ["torch/*", "ATen/*", "c10/*"],
     "python": ["Python.h", "structmember.h", "nanobind/*"],
     "opencl": ["CL/*"],
-    "system": ["sys/*", "linux/*", "dlfcn.h", "elf.h", "fcntl.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
+    "system": ["sys/*", "linux/*", "arpa/inet.h", "net/if.h", "dlfcn.h", "elf.h", "fcntl.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
                "spawn.h", "termios.h", "ucontext.h", "unistd.h", "malloc.h", "cxxabi.h", "execinfo.h", "cpuid.h",
                "immintrin.h", "arm_neon.h", "sanitizer/*"],
     "c": [name + ".h" for name in ("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "limits", "locale",

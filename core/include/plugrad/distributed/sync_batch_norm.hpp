@@ -5,9 +5,9 @@
 
 namespace plugrad::distributed {
 
-// As batch_norm in training, with the mean and variance over the x (n, c, ..) of all ranks of the group; n may differ, and be
-// 0. All ranks call it, and all call backward() of what depends on the result. The gradients are those of the mean of the
-// ranks' losses, weighted by n; a rank's own part is divided by its weight, which DataParallel multiplies. Throws Error
+// As batch_norm in training, with the mean and variance over the x (n, c, ..) of all ranks of the group; n may differ, and
+// be 0. All ranks call it, and all call backward() of what depends on the result. The gradients are those of the mean of
+// the ranks' losses, weighted by n; a rank's own part is divided by its weight, which DataParallel multiplies. Throws Error
 // (invalid) if shapes do not fit.
 PLUGRAD_API Tensor sync_batch_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
                                    const Tensor& weight = {}, const Tensor& bias = {}, double momentum = 0.1,
