@@ -9,7 +9,7 @@ declare -A packages=(
   [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev libeigen3-dev libxbyak-dev
     libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
   [gpu]="libvulkan-dev glslc"
-  [distributed]="libgloo-dev libopenmpi-dev openmpi-bin"
+  [distributed]="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
   [test]="libgtest-dev pkg-config python3 mesa-vulkan-drivers vulkan-validationlayers ocl-icd-opencl-dev pocl-opencl-icd"
   [data]="dataset-fashion-mnist"
   [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"

@@ -31,12 +31,18 @@ int number(std::initializer_list<const char*> names) {
   return -1;
 }
 
-bool is_by_mpi() { return !text("OMPI_COMM_WORLD_SIZE").empty() || !text("PMI_SIZE").empty(); }
+// The communicator of the mpirun that started this process; empty if none did.
+std::string by_mpirun() {
+  if (!text("OMPI_COMM_WORLD_SIZE").empty()) return "mpi";
+  if (text("PMI_SIZE").empty()) return "";
+  return engines::is_present("mpich") ? "mpich" : "mpi";
+}
 
 std::string communicator() {
   const std::string chosen = text("PLUGRAD_COMMUNICATOR");
   if (!chosen.empty()) return chosen;
-  return is_by_mpi() ? "mpi" : "gloo";
+  const std::string launcher = by_mpirun();
+  return launcher.empty() ? "gloo" : launcher;
 }
 
 std::string store() {
@@ -71,7 +77,7 @@ Launch launch_of(const ProcessGroupOptions& options) {
   launch.rank = options.rank >= 0 ? options.rank : number({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"});
   launch.size =
       options.size >= 0 ? options.size : number({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-  launch.local_size = number({"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"});
+  launch.local_size = number({"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
   const int generation = number({"PLUGRAD_GENERATION", "TORCHELASTIC_RESTART_COUNT"});
   launch.generation = generation < 0 ? 0 : static_cast<uint32_t>(generation);
   launch.store = options.store.empty() ? store() : options.store;
@@ -82,7 +88,7 @@ Launch launch_of(const ProcessGroupOptions& options) {
 }
 
 bool is_rank(const Launch& launch) {
-  const bool can_meet = !launch.store.empty() || (is_by_mpi() && launch.communicator == "mpi");
+  const bool can_meet = !launch.store.empty() || (launch.communicator == by_mpirun());
   return launch.rank >= 0 && can_meet;
 }
 

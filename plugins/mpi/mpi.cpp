@@ -1,10 +1,14 @@
-// The communicator "mpi": any MPI-3 library. The communication thread makes all calls of MPI.
+// The communicators "mpi", over any MPI-3 library, and "mpich", over MPICH's ABI. The communication thread makes all calls
+// of MPI.
 #include <plugrad/sdk/communicator.h>
 #include <plugrad/sdk/dtypes.hpp>
 
 #include <mpi.h>
 #if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
 #include <mpi-ext.h>
+#endif
+#if defined(OPEN_MPI) && defined(MPIX_ERR_PROC_FAILED)  // ULFM; MPICH has the errors without the functions
+#define PLUGRAD_MPI_NAMES_RANKS
 #endif
 
 #include <algorithm>
@@ -49,7 +53,7 @@ namespace {
 
 // Whether MPI knows which rank is lost; libraries without ULFM never do. Stores the rank in the failure.
 bool find_lost([[maybe_unused]] plugrad_group& group, [[maybe_unused]] int error_class) {
-#ifdef MPIX_ERR_PROC_FAILED
+#ifdef PLUGRAD_MPI_NAMES_RANKS
   if (error_class != MPIX_ERR_PROC_FAILED && error_class != MPIX_ERR_REVOKED && error_class != MPIX_ERR_PROC_FAILED_PENDING)
     return false;
   MPI_Group lost, all;
@@ -363,7 +367,7 @@ void finish() {
   if (initialised && !is_down && !any_broken) MPI_Finalize();
 }
 
-#ifdef MPIX_ERR_PROC_FAILED
+#ifdef PLUGRAD_MPI_NAMES_RANKS
 constexpr uint32_t kCapabilities = PLUGRAD_COMM_LAUNCHES | PLUGRAD_COMM_NAMES_RANKS;
 #else
 constexpr uint32_t kCapabilities = PLUGRAD_COMM_LAUNCHES;
@@ -374,7 +378,7 @@ char version[MPI_MAX_LIBRARY_VERSION_STRING];
 
 extern "C" const plugrad_communicator* plugrad_communicator_v0(const plugrad_host*) {
   static const plugrad_communicator table = {sizeof table, kCapabilities, PLUGRAD_COMMUNICATOR_LAYOUT,
-                                             "mpi",        version,       launched,
+                                             PLUGRAD_MPI,  version,       launched,
                                              open,         split,         start,
                                              test,         nullptr,       failure,
                                              abort,        close,         finish};

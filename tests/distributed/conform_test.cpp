@@ -35,11 +35,17 @@ TEST(Conform, Mpi) {
   const std::string file = plugin_path("libplugrad-communicator-mpi.so");
   if (!has_mpi()) GTEST_SKIP() << "there is no MPI";
   const Variable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-  const Report report = conform("--launcher 'mpirun --oversubscribe --bind-to none -n 3' " + file);
+  const Report report = conform("--launcher 'mpirun.openmpi --oversubscribe --bind-to none -n 3' " + file);
   EXPECT_EQ(report.status, 0) << report.text;
   const Report alone = conform(file);
   EXPECT_EQ(alone.status, 2);
   expect_mentions(alone.text, "its engine has a launcher of its own: add, for example, --launcher 'mpirun -n 3'");
+}
+
+TEST(Conform, Mpich) {
+  if (!has_mpich()) GTEST_SKIP() << "there is no MPICH";
+  const Report report = conform("--launcher 'mpirun.mpich -n 3' " + plugin_path("libplugrad-communicator-mpich.so"));
+  EXPECT_EQ(report.status, 0) << report.text;
 }
 
 TEST(Conform, AnEngineThatOnlyHasMessagesMayDeclineTheRest) {

@@ -12,17 +12,19 @@ namespace plugrad::test {
 namespace pd = plugrad::distributed;
 namespace {
 
-int number(const char* ours, const char* mpi) {
-  const char* text = std::getenv(mpi) ? std::getenv(mpi) : std::getenv(ours);
-  return text ? std::atoi(text) : -1;
+// Of the first of these variables that a launcher has set.
+int number(std::initializer_list<const char*> names) {
+  for (const char* each : names)
+    if (const char* text = std::getenv(each)) return std::atoi(text);
+  return -1;
 }
 
 // What happens to the last rank when it comes to its place.
 class Fate {
  public:
   Fate(std::string how, int place)
-      : how_(std::move(how)), left_(place),
-        is_last_(number("RANK", "OMPI_COMM_WORLD_RANK") + 1 == number("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")) {}
+      : how_(std::move(how)), left_(place), is_last_(number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"}) + 1 ==
+                                                     number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"})) {}
   // Each call is a place.
   void pass() {
     if (left_-- != 0 || !is_last_) return;

@@ -35,31 +35,28 @@ inline Outcome launch(int ranks, const Words& program, const Words& options = {}
 
 inline bool has_mpi() {
   return std::filesystem::exists(plugin_path("libplugrad-communicator-mpi.so")) &&
-         std::system("command -v mpirun > /dev/null 2>&1") == 0;
+         std::system("command -v mpirun.openmpi > /dev/null 2>&1") == 0;
+}
+
+inline bool has_mpich() {
+  return std::filesystem::exists(plugin_path("libplugrad-communicator-mpich.so")) &&
+         std::system("command -v mpirun.mpich > /dev/null 2>&1") == 0;
 }
 
 // By mpirun, in a process without what `launch` set: the ranks have no store but the store that they make. `launch` ends
 // what mpirun leaves running.
-inline Outcome mpirun(int ranks, const Words& program) {
-  const Variable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-  Words words{"env",
-              "-u",
-              "RANK",
-              "-u",
-              "WORLD_SIZE",
-              "-u",
-              "LOCAL_WORLD_SIZE",
-              "-u",
-              "PLUGRAD_STORE",
-              "mpirun",
-              "--oversubscribe",
-              "--bind-to",
-              "none",
-              "-n",
-              std::to_string(ranks)};
+inline Outcome by_launcher(const Words& launcher, int ranks, const Words& program) {
+  Words words{"env", "-u", "RANK", "-u", "WORLD_SIZE", "-u", "LOCAL_WORLD_SIZE", "-u", "PLUGRAD_STORE"};
+  words.insert(words.end(), launcher.begin(), launcher.end());
+  words.insert(words.end(), {"-n", std::to_string(ranks)});
   words.insert(words.end(), program.begin(), program.end());
   return launch(1, words);
 }
+inline Outcome mpirun(int ranks, const Words& program) {
+  const Variable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  return by_launcher({"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, ranks, program);
+}
+inline Outcome mpirun_of_mpich(int ranks, const Words& program) { return by_launcher({"mpirun.mpich"}, ranks, program); }
 
 inline size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;

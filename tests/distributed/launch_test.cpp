@@ -30,6 +30,11 @@ TEST(Collectives, OverMpi) {
   for (const int ranks : {1, 2, 3}) expect_passed(mpirun(ranks, kTests), ranks);
 }
 
+TEST(Collectives, OverMpich) {
+  if (!has_mpich()) GTEST_SKIP() << "there is no MPICH";
+  for (const int ranks : {1, 2, 3}) expect_passed(mpirun_of_mpich(ranks, kTests), ranks);
+}
+
 // An engine that has only messages: the core composes everything else of them.
 TEST(Collectives, ComposedOfMessages) {
   const Variable engine("PLUGRAD_COMMUNICATOR", sim()), options("PLUGRAD_SIM_OPTIONS", "engine=" + gloo() + ",decline=all");
@@ -148,6 +153,17 @@ TEST(Failures, OverMpi) {
     EXPECT_TRUE(std::regex_search(outcome.out + outcome.err, named)) << outcome.out << outcome.err;
     EXPECT_NE(outcome.status, 0);
   }
+}
+
+TEST(Failures, OverMpich) {
+  if (!has_mpich()) GTEST_SKIP() << "there is no MPICH";
+  // MPICH's mpirun ends all ranks at once when one dies.
+  for (const char* how : {"kill", "throw"})
+    EXPECT_NE(mpirun_of_mpich(3, {PLUGRAD_RANKS, "fail", how, "6"}).status, 0) << how;
+  const Variable timeout("PLUGRAD_DISTRIBUTED_TIMEOUT", "2");
+  expect_mentions(mpirun_of_mpich(3, {PLUGRAD_RANKS, "fail", "stop", "6"}).out, "rank 2 (process ");
+  expect_mentions(mpirun_of_mpich(3, {PLUGRAD_RANKS, "fail", "less", "6"}).out,
+                  "rank 2 has left the group after collective 4");
 }
 
 TEST(Failures, OfTheEngine) {

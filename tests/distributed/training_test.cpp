@@ -60,6 +60,10 @@ TEST(Training, SlicesGiveOneDigestOnAnyNumberOfRanks) {
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(digest_in(scratch.path(name)), digest) << name;
   }
+  if (has_mpich()) {
+    ASSERT_EQ(mpirun_of_mpich(4, program(in("mpich"))).status, 0);
+    EXPECT_EQ(digest_in(scratch.path("mpich")), digest);
+  }
   for (const int ranks : {2, 4}) {
     if (!has_mpi()) break;
     const std::string name = "mpi" + std::to_string(ranks);

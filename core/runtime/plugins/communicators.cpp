@@ -67,6 +67,10 @@ std::vector<std::string> files() {
 }
 }  // namespace
 
+bool is_present(const std::string& name) {
+  return std::ranges::any_of(files(), [&](const std::string& path) { return name_of(path) == name; });
+}
+
 const plugrad_communicator& find(const std::string& name) {
   std::string path = name;
   auto chosen = loader::Chosen::by_program;

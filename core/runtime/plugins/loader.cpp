@@ -68,14 +68,16 @@ const Table* source_in(const std::string& path, PluginRecord& record, const std:
   return library.get<const Table*(const plugrad_host*)>(symbol)(host());
 }
 
-// Runs code of a file, and undoes its changes to the process. expects_handlers is asked after the call.
+// Runs code of a file, and undoes its changes to the process. expects_handlers is asked after the call. level: of the line
+// about changes.
 template <class Call, class Expects>
-auto guarded(PluginRecord& record, const Expects& expects_handlers, const Call& call) -> decltype(call()) {
+auto guarded(PluginRecord& record, const Expects& expects_handlers, const Call& call, LogLevel level = LogLevel::warning)
+    -> decltype(call()) {
   ProcessState before;
   const auto restore = [&] {
     if (const std::string changed = before.restore(expects_handlers()); !changed.empty()) {
       record.notes = "it changed " + changed + " of the process, which the core put back";
-      log(LogLevel::warning, record.path + ": " + record.notes);
+      log(level, record.path + ": " + record.notes);
     }
   };
   try {
@@ -140,13 +142,15 @@ Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
 
 const plugrad_communicator& load_communicator(const std::string& path, PluginRecord& record, Chosen chosen) {
   check_file(path, record, chosen, probe::Depth::communicator);
+  // Engines such as MPICH install handlers of signals when they are loaded, which nobody who uses them can change.
   const auto* table = guarded(
       record, [] { return false; },
       [&] {
         const auto* source = source_in<plugrad_communicator>(path, record, communicator_symbol(), "a communicator");
         require(negotiate(source), Code::unsupported);
         return source;
-      });
+      },
+      LogLevel::info);
   record.stage = Stage::ready;
   record.name = table->name;
   record.version = printable(table->version);

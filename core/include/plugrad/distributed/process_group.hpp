@@ -35,7 +35,7 @@ class PLUGRAD_API Group {
 };
 
 // An empty or negative field is taken from the environment:
-//   communicator   PLUGRAD_COMMUNICATOR, else mpi in processes that mpirun or mpiexec started, else gloo
+//   communicator   PLUGRAD_COMMUNICATOR, else mpi or mpich in processes that mpirun started, else gloo
 //   rank, size     RANK and WORLD_SIZE (plugrad launch, torchrun, Kubernetes' PyTorchJob), SLURM_PROCID and SLURM_NTASKS
 //                  (srun), or the engine's launcher (mpirun)
 //   store          PLUGRAD_STORE, else tcp://MASTER_ADDR:MASTER_PORT
