@@ -142,6 +142,13 @@ void bind_data_parallel(nb::module_& m) {
            nb::arg("bucket_bytes"), nb::arg("slices"))
       .def("set_weight", &pd::DataParallel::set_weight)
       .def("passes", &pd::DataParallel::passes)
+      .def("rank", &pd::DataParallel::rank)
+      .def("size", &pd::DataParallel::size)
+      .def("sum_over_ranks",
+           [](const pd::DataParallel& it, const std::vector<double>& numbers) {
+             return unlocked([&] { return it.sum_over_ranks(numbers); });
+           })
+      .def("pass_without_data", [](pd::DataParallel& it) { unlocked([&] { it.pass_without_data(); }); })
       .def("step_without_data", [](pd::DataParallel& it) { return unlocked([&] { return it.step_without_data(); }); })
       .def("set_synchronizing", &pd::DataParallel::set_synchronizing)
       .def("synchronizing", &pd::DataParallel::synchronizing)

@@ -69,7 +69,7 @@ def library(name):
 
 
 def work(name, model_name, steps, ranks):
-    lib, distributed = library(name)
+    lib, distributed = library(name.removesuffix(" compiled"))
     nn, functional = lib.nn, lib.nn.functional
     lib.manual_seed(1)
     if model_name == "mlp":
@@ -82,14 +82,18 @@ def work(name, model_name, steps, ranks):
         distributed.init_process_group("gloo")
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = lib.optim.SGD(model.parameters(), lr=0.01)
+
+    def make_step(x, y):
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    run = lib.compile(make_step) if name.endswith(" compiled") else make_step
     walls, begun = [], 0.0
     for step in range(WARM + steps):
         if step == WARM:
             begun = time.process_time()
         start = time.perf_counter()
-        optimizer.zero_grad()
-        functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        run(x, y)
         walls.append(time.perf_counter() - start)
     processor = (time.process_time() - begun) / steps
     if ranks > 1:
@@ -125,10 +129,11 @@ def measure(options):
     """Yields lines of a Markdown table."""
     ours, theirs = sys.executable, options.torch_python
     columns = [("plugrad alone", ours, "plugrad", 1), ("plugrad", ours, "plugrad", options.ranks),
+               ("plugrad compiled", ours, "plugrad compiled", options.ranks),
                ("PyTorch alone", theirs, "torch", 1), ("PyTorch", theirs, "torch", options.ranks)]
     yield f"| {options.ranks} ranks, ms a step | " + " | ".join(f"{name}: wall, processor" for name, *_ in columns) + \
-        " | PyTorch / plugrad, wall | plugrad / alone, processor |"
-    yield "|---|" + "---|" * (len(columns) + 2)
+        " | PyTorch / plugrad, wall | plugrad / alone, processor | PyTorch / plugrad compiled, wall |"
+    yield "|---|" + "---|" * (len(columns) + 3)
     for row, (model_name, steps) in MODELS.items():
         found = {name: [] for name, *_ in columns}
         for _ in range(options.rounds):
@@ -139,7 +144,8 @@ def measure(options):
         cells = [f"{medians[name]['wall']:.2f}, {medians[name]['processor']:.2f}" for name, *_ in columns]
         wall = medians["PyTorch"]["wall"] / medians["plugrad"]["wall"]
         processor = medians["plugrad"]["processor"] / medians["plugrad alone"]["processor"]
-        yield f"| {row} | " + " | ".join(cells) + f" | {wall:.2f} | {processor:.2f} |"
+        compiled = medians["PyTorch"]["wall"] / medians["plugrad compiled"]["wall"]
+        yield f"| {row} | " + " | ".join(cells) + f" | {wall:.2f} | {processor:.2f} | {compiled:.2f} |"
 
 
 def main():

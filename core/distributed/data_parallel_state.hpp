@@ -47,6 +47,7 @@ class DataParallelState : public std::enable_shared_from_this<DataParallelState>
   void set_synchronizing(bool on);
 
   int passes() const { return passes_; }
+  const Group& group() const { return group_; }
   bool synchronizes() const { return synchronizes_; }
   const DataParallelFigures& figures() const { return now_.figures; }
   const std::vector<Tensor> buffers;

@@ -1,6 +1,7 @@
 #include <plugrad/training/fit.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/ops/clipping.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -30,6 +31,13 @@ class MeanLoss {
   double mean() {
     read();
     return total_ / static_cast<double>(rows_);
+  }
+  // Of all ranks that train together, which all call it.
+  double mean(const distributed::DataParallel* parallel) {
+    if (!parallel) return mean();
+    read();
+    const std::vector<double> sums = parallel->sum_over_ranks({total_, static_cast<double>(rows_)});
+    return sums[0] / sums[1];
   }
 
  private:
@@ -69,12 +77,23 @@ Tensor forward(const LossOfBatch& loss_of, const Batch& batch, const FitOptions&
   return loss_of(batch);
 }
 
-// Returns whether the optimiser made a step.
-bool make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& options) {
-  nn::GradScaler unscaled({.enabled = false});
-  nn::GradScaler& scaler = options.scaler ? *options.scaler : unscaled;
-  optimizer.zero_grad();
-  scaler.scale(loss).backward();
+int64_t rows_of(const Batch& batch) { return batch.empty() || batch[0].rank() == 0 ? 1 : batch[0].size(0); }
+
+// This rank's parts of a batch, one for each pass of a step; empty ones for parts without rows.
+std::vector<Batch> parts_of(const Batch& batch, const distributed::DataParallel* parallel) {
+  if (!parallel) return {batch};
+  const int64_t rows = rows_of(batch), passes = parallel->passes(), parts = parallel->size() * passes;
+  std::vector<Batch> own(static_cast<size_t>(passes));
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    const int64_t part = parallel->rank() * passes + pass, begin = rows * part / parts, end = rows * (part + 1) / parts;
+    for (const Tensor& each : batch)
+      if (begin < end) own[static_cast<size_t>(pass)].push_back(slice(each, 0, begin, end));
+  }
+  return own;
+}
+
+// Makes a step from the gradients. Returns whether the optimiser made it.
+bool make_step(nn::GradScaler& scaler, nn::Optimizer& optimizer, const FitOptions& options) {
   if (options.max_norm) {
     scaler.unscale_(optimizer);
     clip_grad_norm_(parameters_of(optimizer), *options.max_norm);
@@ -90,31 +109,67 @@ class TrainingStep {
   TrainingStep(const LossOfBatch& loss_of, nn::Optimizer& optimizer, const FitOptions& options)
       : loss_of_(loss_of), optimizer_(optimizer), options_(options) {}
 
-  // Returns the loss before the step.
-  Tensor operator()(const Batch& batch) {
-    bool stepped = true;
-    const auto compute = [&](const Batch& x) {
-      const Tensor loss = forward(loss_of_, x, options_);
-      stepped = make_step(loss, optimizer_, options_);
-      return loss;
-    };
-    Tensor loss;
-    if (options_.compile) loss = step_.call(batch, {}, [&](const Batch& x) { return StepResults{{compute(x)}}; }).tensors[0];
-    else loss = compute(batch);
-    if (stepped && options_.scheduler) options_.scheduler->step();
-    return loss;
+  // Makes a step, and adds the losses before it.
+  void operator()(const Batch& batch, MeanLoss& losses) {
+    const std::vector<Batch> parts = parts_of(batch, options_.parallel);
+    for (size_t i = 0; const Tensor& loss : step(parts)) {
+      while (parts[i].empty()) ++i;
+      losses.add(loss, rows_of(parts[i++]));
+    }
+    if (stepped_ && options_.scheduler) options_.scheduler->step();
   }
 
  private:
+  // Returns the losses of the parts with rows.
+  std::vector<Tensor> step(const std::vector<Batch>& parts) {
+    const auto is_empty = [](const Batch& each) { return each.empty(); };
+    if (!options_.compile || std::ranges::any_of(parts, is_empty)) return compute(parts);
+    Batch all;
+    for (const Batch& each : parts) all.insert(all.end(), each.begin(), each.end());
+    return step_
+        .call(all, {},
+              [&](const Batch& x) {
+                std::vector<Batch> same(parts.size());
+                for (size_t i = 0; i < x.size(); ++i) same[i / parts[0].size()].push_back(x[i]);
+                return StepResults{compute(same)};
+              })
+        .tensors;
+  }
+
+  std::vector<Tensor> compute(const std::vector<Batch>& parts) {
+    nn::GradScaler unscaled({.enabled = false});
+    nn::GradScaler& scaler = options_.scaler ? *options_.scaler : unscaled;
+    std::vector<Tensor> losses;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].empty()) {
+        if (i == 0) optimizer_.zero_grad();
+        options_.parallel->pass_without_data();
+        continue;
+      }
+      losses.push_back(forward(loss_of_, parts[i], options_));
+      if (i == 0) optimizer_.zero_grad();
+      if (options_.parallel) options_.parallel->set_weight(static_cast<double>(rows_of(parts[i])));
+      scaler.scale(losses.back()).backward();
+    }
+    stepped_ = make_step(scaler, optimizer_, options_);
+    return losses;
+  }
+
   const LossOfBatch& loss_of_;
   nn::Optimizer& optimizer_;
   const FitOptions& options_;
   CompiledStep step_{{.name = "fit"}};
+  bool stepped_ = true;  // by the last step
 };
 
 std::string loss_text(double loss) { return "loss " + fixed_text(loss, 4); }
 
-int64_t rows_of(const Batch& batch) { return batch.empty() || batch[0].rank() == 0 ? 1 : batch[0].size(0); }
+// Whether stop() of this rank, or of one that trains with it, ends the training.
+bool stops(const FitOptions& options) {
+  if (!options.stop) return false;
+  const bool here = options.stop();
+  return options.parallel ? options.parallel->sum_over_ranks({here ? 1.0 : 0.0})[0] > 0 : here;
+}
 
 // Trains on the batches of an epoch. Returns their mean loss, or nothing if stop() ended the epoch before its last batch.
 template <class Batches>
@@ -123,15 +178,15 @@ std::optional<double> train_epoch(TrainingStep& step, Batches&& batches, int64_t
   const std::string epoch = std::to_string(history.losses.size() + 1) + "/" + std::to_string(options.epochs);
   if (count == 0) refuse("epoch " + epoch + " has no batches: there are no samples, or drop_last leaves all of them out");
   MeanLoss losses;
-  Progress bar(count, "epoch " + epoch, options.progress);
+  Progress bar(count, "epoch " + epoch, options.progress && (!options.parallel || options.parallel->rank() == 0));
   int64_t done = 0;
   for (const Batch& batch : batches) {
-    losses.add(step(batch), rows_of(batch));
+    step(batch, losses);
     bar.update([&losses] { return loss_text(losses.mean()); });
-    history.interrupted = options.stop && options.stop();
+    history.interrupted = stops(options);
     if (++done < count && history.interrupted) return std::nullopt;
   }
-  const double mean = losses.mean();
+  const double mean = losses.mean(options.parallel);
   bar.close();
   return mean;
 }

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TextIO, overload
@@ -10,11 +10,13 @@ from typing import Any, TextIO, overload
 from . import _plugrad
 from ._compile import compile as _compiled
 from ._datasets import TensorDataset
+from ._fit_loop import Loop, steps_of
 from ._loader import DataLoader
 from ._modes import no_grad
 from ._plugrad import Tensor
+from ._samplers import DistributedSampler
 from .nn import cross_entropy
-from .nn.utils import clip_grad_norm_
+from .nn.parallel import DistributedDataParallel
 
 __all__ = ["History", "Progress", "accuracy", "batches", "fit", "plot", "shuffled"]
 
@@ -129,89 +131,6 @@ def batches(count: int, size: int | None, order: Sequence[int] | None = None) ->
         yield order[start:start + step]
 
 
-class _MeanLoss:
-    """The mean of the losses of all samples so far. Reading a loss waits for the device, so they are read in groups."""
-
-    PENDING = 64
-
-    def __init__(self) -> None:
-        self._pending: list[tuple[Tensor, int]] = []
-        self._total, self._rows = 0.0, 0
-
-    def add(self, loss: Tensor, rows: int) -> None:
-        self._pending.append((loss.detach(), rows))
-        if len(self._pending) == self.PENDING:
-            self._read()
-
-    def mean(self) -> float:
-        self._read()
-        return self._total / self._rows if self._rows else float("nan")
-
-    def _read(self) -> None:
-        for loss, rows in self._pending:
-            self._total += float(loss.item()) * rows
-            self._rows += rows
-        self._pending.clear()
-
-
-def _rows(batch: Any) -> int:
-    """Returns the number of samples in a batch: the rows of its first tensor."""
-    if isinstance(batch, Tensor):
-        return len(batch) if batch.ndim else 1
-    parts = list(batch.values()) if isinstance(batch, Mapping) else batch
-    return _rows(parts[0]) if isinstance(parts, list | tuple) and parts else 1
-
-
-@dataclass
-class _Loop:
-    """The state of a training, shared by its epochs."""
-
-    loss_of: Callable[[Any], Tensor]
-    optimizer: Any
-    scheduler: Any
-    max_norm: float | None
-    autocast: AbstractContextManager[Any]
-    scaler: _plugrad.GradScaler
-    stop: Callable[[], bool] | None
-    history: History
-    stepped: bool = True
-    compute: Callable[[Any], Tensor] | None = None  # step without the scheduler; set only if compiled
-
-    def computed(self, batch: Any) -> Tensor:
-        with self.autocast:
-            loss = self.loss_of(batch)
-        self.optimizer.zero_grad()
-        self.scaler.scale(loss).backward()
-        if self.max_norm is not None:
-            self.scaler.unscale_(self.optimizer)
-            clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], self.max_norm)
-        self.stepped = self.scaler.step(self.optimizer)
-        self.scaler.update()
-        return loss
-
-    def step(self, batch: Any) -> Tensor:
-        loss = (self.compute or self.computed)(batch)
-        if self.stepped and self.scheduler is not None:
-            self.scheduler.step()
-        return loss
-
-    def epoch(self, loader: Iterable[Any], bar: Progress) -> float | None:
-        """Trains on the batches of an epoch. Returns their mean loss, or None if `stop` ended it before its last batch."""
-        losses = _MeanLoss()
-        batches = iter(loader)
-        batch = next(batches, None)
-        if batch is None:
-            raise ValueError("[fit] the epoch has no batches: there are no samples, or drop_last leaves all of them out")
-        while batch is not None:
-            losses.add(self.step(batch), _rows(batch))
-            bar.update(lambda: f"loss {losses.mean():.4f}")
-            self.history.interrupted = self.stop is not None and self.stop()
-            batch = next(batches, None)
-            if self.history.interrupted and batch is not None:
-                return None
-        return losses.mean()
-
-
 def _loss_of_batches(model: Callable[..., Any], loss: Callable[[Any, Any], Tensor] | None) -> Callable[[Any], Tensor]:
     def of_pair(batch: Any) -> Tensor:
         if not isinstance(batch, list | tuple) or len(batch) < 2:
@@ -237,19 +156,11 @@ def _batches_of(inputs: Any, targets: Any, batch_size: int | None, shuffle: bool
     return DataLoader(TensorDataset(inputs, targets), batch_size, shuffle, seed=seed)
 
 
-def _steps(loader: Any) -> int:
-    """Returns the number of batches in an epoch; 0 if the loader does not know."""
-    try:
-        return len(loader)
-    except (TypeError, NotImplementedError):
-        return 0
-
-
-def _train(loop: _Loop, loader: Iterable[Any], epochs: int, progress: bool, validate: Callable[[], float] | None,
+def _train(loop: Loop, loader: Iterable[Any], epochs: int, progress: bool, validate: Callable[[], float] | None,
            on_epoch: Callable[[int, float], object] | None) -> None:
     history = loop.history
     for epoch in range(epochs):
-        with Progress(_steps(loader), f"epoch {epoch + 1}/{epochs}", enabled=progress) as bar:
+        with Progress(steps_of(loader), f"epoch {epoch + 1}/{epochs}", enabled=progress and loop.is_first()) as bar:
             loss = loop.epoch(loader, bar)
         if loss is None:
             return
@@ -263,13 +174,22 @@ def _train(loop: _Loop, loader: Iterable[Any], epochs: int, progress: bool, vali
             return
 
 
-def _check(epochs: int, optimizer: Any, max_norm: float | None) -> None:
+def _roles(model: Any, loader: Any) -> dict[str, Any]:
+    """Returns what a Loop must know where several processes train together."""
+    return {"parallel": model if isinstance(model, DistributedDataParallel) else None,
+            "divides": not isinstance(getattr(loader, "sampler", None), DistributedSampler)}
+
+
+def _check(epochs: int, optimizer: Any, max_norm: float | None, compiles_scaler: bool) -> None:
     if epochs < 0:
         raise ValueError(f"[fit] epochs {epochs} is negative")
     if not hasattr(optimizer, "step"):
         raise TypeError(f"[fit] the optimizer is a {type(optimizer).__name__}: one of plugrad.optim is expected")
     if max_norm is not None and not max_norm > 0:
         raise ValueError(f"[fit] max_norm {max_norm} is not positive: leave it out for gradients without limit")
+    if compiles_scaler:
+        raise ValueError("[fit] compile is set and there is a scaler, which reads gradients in each step: leave one of them "
+                         "out")
 
 
 @overload
@@ -311,6 +231,9 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
     max_norm: limits the norm of each step's gradients. scheduler: its step() is called after each step of the optimizer, but
     not after a step left out by the scaler.
     autocast: plugrad.autocast(...); model and loss run inside it. scaler: a GradScaler; if given, it makes the steps.
+    A DistributedDataParallel as model: the processes train together. All have the same batches and callbacks, and each
+    computes the loss of its part of the rows of each batch; or a loader of a DistributedSampler gives each process batches
+    of its own, as many as it has. Losses and steps are those of all processes' rows; stop() of one process stops all.
     validate: called after each epoch, unrecorded; see History. on_epoch: called then, with the number of the epoch and its
     mean loss. stop: called after each step; True ends the training. Ctrl-C ends it too, and sets history.interrupted.
     compile: records the steps and replays them, with the same bits: see plugrad.compile. Not with a scaler, because a scaler
@@ -321,12 +244,9 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
     if optimizer is None and hasattr(targets, "step"):
         targets, optimizer = None, targets
     loader = _batches_of(inputs, targets, batch_size, shuffle, seed)
-    _check(epochs, optimizer, max_norm)
-    if compile and scaler is not None:
-        raise ValueError("[fit] compile is set and there is a scaler, which reads gradients in each step: leave one of them "
-                         "out")
-    loop = _Loop(_loss_of_batches(model, loss), optimizer, scheduler, max_norm, autocast or nullcontext(),
-                 scaler or _plugrad.GradScaler(enabled=False), stop, History())
+    _check(epochs, optimizer, max_norm, compile and scaler is not None)
+    loop = Loop(_loss_of_batches(model, loss), optimizer, scheduler, max_norm, autocast or nullcontext(),
+                 scaler or _plugrad.GradScaler(enabled=False), stop, History(), **_roles(model, loader))
     if compile:
         loop.compute = _compiled(loop.computed, name="fit")
     try:

@@ -135,6 +135,57 @@ assert single(plugrad.ones(1, 3, 2, 2)).shape == (1, 3, 2, 2)
 """))
 
 
+def test_fit_trains_as_one_process_does(job):
+    expect_passed(job("""
+from plugrad import data, nn, training
+dist.init_process_group()
+plugrad.manual_seed(5)
+x, y = plugrad.randn(41, 5), plugrad.randint(0, 3, (41,))
+def network():
+    plugrad.manual_seed(0)
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+def trained(model, **options):
+    optimizer = plugrad.optim.AdamW(model.parameters(), lr=1e-2)
+    return training.fit(model, x, y, optimizer, epochs=3, batch_size=8, progress=False, max_norm=1.0, **options).losses
+alone = network()
+losses = trained(alone)
+models = []
+for slices, compiled in ((0, False), (0, True), (4, False), (4, True)):
+    models.append(nn.parallel.DistributedDataParallel(network(), slices=slices))
+    ours = trained(models[-1], compile=compiled)
+    assert all(abs(a - b) < 1e-5 for a, b in zip(losses, ours, strict=True)), (losses, ours)
+    assert all(plugrad.allclose(p, q, atol=1e-5) for p, q in zip(alone.parameters(), models[-1].parameters(), strict=True))
+for first, second in (models[:2], models[2:]):
+    assert all((p == q).all() for p, q in zip(first.parameters(), second.parameters(), strict=True))
+stopped = nn.parallel.DistributedDataParallel(network())
+calls = []
+history = training.fit(stopped, x, y, plugrad.optim.SGD(stopped.parameters(), lr=0.1), batch_size=8, progress=False,
+                       stop=lambda: calls.append(0) or (rank == 1 and len(calls) == 3))
+assert history.interrupted and len(calls) == 3 and not history.losses
+"""))
+
+
+def test_fit_with_batches_of_each_rank(job):
+    expect_passed(job("""
+from plugrad import data, nn, training
+dist.init_process_group()
+plugrad.manual_seed(0)
+dataset = data.TensorDataset(plugrad.randn(9, 5), plugrad.randint(0, 3, (9,)))
+ddp = nn.parallel.DistributedDataParallel(nn.Linear(5, 3))
+sampler = data.DistributedSampler(dataset)
+loader = data.DataLoader(dataset, 4, sampler=sampler)
+assert len(loader) == 2 - rank  # 5 rows and 4
+steps = []
+history = training.fit(ddp, loader, plugrad.optim.SGD(ddp.parameters(), lr=0.1), epochs=2, progress=False,
+                       on_epoch=lambda epoch, loss: (sampler.set_epoch(epoch + 1), steps.append(loss)))
+assert len(history.losses) == 2 and history.losses == steps
+shared = plugrad.tensor(history.losses + ddp.module.weight.flatten().tolist(), dtype="f64")
+other = shared.clone()
+dist.broadcast(other, 0)
+assert (shared == other).all()
+"""))
+
+
 def test_a_compiled_step_on_several_ranks(job):
     expect_passed(job("""
 from plugrad import nn

@@ -87,6 +87,18 @@ class DistributedDataParallel(Module):
         finally:
             self._reducer.set_synchronizing(before)
 
+    def _parts(self, rows: int, shared: bool) -> list[slice]:
+        """Divides the rows of a batch, of this process or shared by all, into those of the passes of this process."""
+        rank, size = (self._reducer.rank(), self._reducer.size()) if shared else (0, 1)
+        first, parts = rank * self.passes, size * self.passes
+        return [slice(rows * i // parts, rows * (i + 1) // parts) for i in range(first, first + self.passes)]
+
+    def pass_without_data(self) -> None:
+        """Takes part in one backward pass of a step with nothing."""
+        if self.training and self.broadcast_buffers:
+            self._reducer.broadcast_buffers()
+        self._reducer.pass_without_data()
+
     def step_without_data(self) -> bool:
         """Takes part in a step with nothing: the gradients become the mean of the other processes'.
 

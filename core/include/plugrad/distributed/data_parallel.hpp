@@ -73,6 +73,11 @@ class PLUGRAD_API DataParallel {
   bool synchronizing() const;
   // Overwrites the buffers by those of rank 0.
   void broadcast_buffers();
+  // Which of the group's processes this is, of how many; 0 of 1 without a group.
+  int rank() const;
+  int size() const;
+  // Returns the sums of numbers over all ranks, which all call it. No compiled step repeats it.
+  std::vector<double> sum_over_ranks(std::vector<double> numbers) const;
   DataParallelFigures figures() const;
 
  private:

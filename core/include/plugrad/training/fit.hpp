@@ -17,6 +17,9 @@
 #include <vector>
 
 namespace plugrad {
+namespace distributed {
+class DataParallel;
+}
 
 // The results of a training.
 struct History {
@@ -38,6 +41,9 @@ struct FitOptions {
   nn::GradScaler* scaler = nullptr;
   // Records the steps and replays them, with the same bits: see compile(). Not allowed with a scaler: it reads gradients.
   bool compile = false;
+  // Ranks that train together: all have the same batches and callbacks, and each computes the loss of its part of the rows.
+  // The parameters are those of the model. Losses and steps are those of all rows; stop() of one rank stops all.
+  distributed::DataParallel* parallel = nullptr;
   std::function<double()> validate = {};                          // called after each epoch, unrecorded; see History
   std::function<void(int64_t epoch, double loss)> on_epoch = {};  // called after validate
   std::function<bool()> stop = {};                                // called after each step; true ends the training
