@@ -3,6 +3,9 @@
 #include <core/steps/plan.hpp>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 namespace plugrad::steps {
 namespace {
@@ -30,36 +33,46 @@ std::vector<Listed::Batch> find_batches(const Trace& trace, const Fused& fused, 
   return batches;
 }
 
-// The temporary memories in the arena count as a single memory. Temporary memory in a room is used before the room's own
-// memory, and counts as a part of it.
-void find_list_uses(const Trace& trace, const Fused& fused, const Placed& placed, Listed& made) {
-  enum Where : uint8_t { kElsewhere, kInArena, kInRoom };
-  std::vector<uint8_t> where(trace.memories.size());
-  for (const MemoryPlace& each : placed.temporaries) where[each.memory] = kInArena;
-  for (const Room& room : placed.rooms)
-    for (const MemoryPlace& each : room.temporaries) where[each.memory] = kInRoom;
-  std::vector<uint32_t> last(trace.memories.size(), kNever);  // the last item to write it
-  std::vector<bool> used(trace.memories.size());
-  std::optional<Listed::Written> arena;
-  const auto note = [&](uint32_t memory, uint32_t item, bool writes) {
-    if (memory == kNever) return;
-    if (where[memory] == kInArena) arena = {memory, item, true};
-    if (where[memory] != kElsewhere) return;
-    used[memory] = true;
-    if (writes) last[memory] = item;
-  };
-  for (uint32_t item = 0; item < fused.items.size(); ++item) {
-    const Call& call = fused.call_of(trace, item);
-    for (size_t k = 0; k < call.memories.size(); ++k) note(call.memories[k], item, call.writes(k));
-    note(call.workspace, item, true);
+// Finds the uses of memory by lists, one after another. The temporary memories in the arena count as a single memory, and
+// temporary memory in a room as the room's own memories.
+class ListUses {
+ public:
+  ListUses(const Trace& trace, const Fused& fused, const Placed& placed)
+      : trace_(trace), fused_(fused), owners_(trace.memories.size()), before_(trace.memories.size()) {
+    for (const MemoryPlace& each : placed.temporaries) owners_[each.memory] = {placed.temporaries[0].memory};
+    for (const Room& room : placed.rooms)
+      for (const MemoryPlace& each : room.temporaries) owners_[each.memory] = room.memories;
   }
-  for (uint32_t memory = 0; memory < used.size(); ++memory) {
-    if (last[memory] != kNever) made.written.push_back({memory, last[memory], !trace.memories[memory].is_older()});
-    else if (used[memory]) made.read.push_back(memory);
+
+  void find(Listed::List& list) {
+    std::map<uint32_t, uint32_t> last;  // by memory: the last item to write it
+    std::set<uint32_t> read;
+    for (uint32_t item = list.first; item < list.last; ++item) {
+      const Call& call = fused_.call_of(trace_, item);
+      const auto note = [&](uint32_t memory, bool writes) {
+        if (memory == kNever) return;
+        for (const uint32_t each : owners_[memory].empty() ? std::vector{memory} : owners_[memory]) {
+          if (writes || !owners_[memory].empty()) last[each] = item - list.first;
+          else read.insert(each);
+        }
+      };
+      for (size_t k = 0; k < call.memories.size(); ++k) note(call.memories[k], call.writes(k));
+      note(call.workspace, true);
+    }
+    for (const auto& [memory, item] : last)
+      list.written.push_back({memory, item, !trace_.memories[memory].is_older() && !before_[memory]});
+    for (const uint32_t memory : read)
+      if (!last.contains(memory)) list.read.push_back(memory);
+    for (const auto& [memory, item] : last) before_[memory] = true;
+    std::ranges::stable_sort(list.written, {}, &Listed::Written::last);  // several memories may be in one storage
   }
-  if (arena) made.written.push_back(*arena);
-  std::ranges::stable_sort(made.written, {}, &Listed::Written::last);  // several memories may be in one storage
-}
+
+ private:
+  const Trace& trace_;
+  const Fused& fused_;
+  std::vector<std::vector<uint32_t>> owners_;  // by memory: those that stand for it; empty: itself
+  std::vector<bool> before_;                   // by memory: whether an earlier list writes it
+};
 }  // namespace
 
 bool takes_batches_of(const Trace& trace, const Call& call, const plugrad_lists* lists) {
@@ -71,9 +84,13 @@ Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, 
   Listed made;
   if (!lists) return made;
   made.batches = find_batches(trace, fused, placed.uses, lists);
-  const bool has_host = std::ranges::any_of(trace.calls, [](const Call& each) { return each.host != nullptr; });
-  made.is_list = !has_host && fused.items.size() >= std::max(lists->least, 1u) && fused.items.size() <= UINT32_MAX;
-  if (made.is_list) find_list_uses(trace, fused, placed, made);
+  const auto items = static_cast<uint32_t>(fused.items.size());
+  ListUses uses(trace, fused, placed);
+  for (uint32_t first = 0, end = 0; first < items; first = end + 1) {
+    for (end = first; end < items && !fused.call_of(trace, end).host;) ++end;
+    if (end - first < std::max(lists->least, 1u)) continue;
+    uses.find(made.lists.emplace_back(Listed::List{first, end}));
+  }
   return made;
 }
 

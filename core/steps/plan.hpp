@@ -114,13 +114,17 @@ struct Listed {
     uint32_t first, last;  // items, from first to before last
   };
   struct Written {
-    uint32_t memory, last;  // the last item to write the memory
-    bool is_fresh;          // the memory's contents before the step do not matter
+    uint32_t memory, last;  // the last item to write the memory, counted from the list's first
+    bool is_fresh;          // the memory's contents before the list do not matter
   };
-  std::vector<Batch> batches;    // in the order of their items
-  bool is_list = false;          // whether the device may take all items as one list
-  std::vector<Written> written;  // by the list, in the order of `last`
-  std::vector<uint32_t> read;    // memories read but not written by the list
+  // Items that the device may take as one list: all, or all between two works of the host.
+  struct List {
+    uint32_t first, last;               // items, from first to before last
+    std::vector<Written> written = {};  // in the order of `last`
+    std::vector<uint32_t> read = {};    // memories read but not written
+  };
+  std::vector<Batch> batches;  // in the order of their items
+  std::vector<List> lists;     // in the order of their items
 };
 Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, const plugrad_lists* lists);
 

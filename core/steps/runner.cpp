@@ -19,7 +19,8 @@ size_t Runner::count_operands(const Plan& plan) {
 
 Runner::Runner(Plan plan, std::shared_ptr<Arena> arena)
     : plan_(std::move(plan)), operands_(plan_.trace.memories, count_operands(plan_)), arena_(std::move(arena)),
-      room_bounds_(plan_.placed.rooms.size()), list_(plan_) {
+      room_bounds_(plan_.placed.rooms.size()) {
+  for (const Listed::List& each : plan_.listed.lists) lists_.emplace_back(plan_, each);
   arena_->wanted = std::max(arena_->wanted, plan_.placed.arena_bytes);
   make_all();
   bind_constants();
@@ -193,13 +194,17 @@ void Runner::run_singly(uint32_t fusion) {
   for (Running& each : singly_[fusion]) run_one(each);
 }
 
-bool Runner::run_list() {
-  ran_as_list_ = false;
-  if (!list_.is_offered()) return false;
+bool Runner::run_list(StepList& list) {
+  if (!list.is_offered()) return false;
+  const auto [first, last] = std::pair(list.list().first, list.list().last);
   std::vector<plugrad_list_call> calls;
-  if (!list_.is_made())
-    for (const Running& each : items_) calls.push_back({each.kernel, &each.op});
-  return ran_as_list_ = list_.run(*plan_.trace.device->compute, operands_, calls);
+  if (!list.is_made())
+    for (uint32_t i = first; i < last; ++i) calls.push_back({items_[i].kernel, &items_[i].op});
+  reached_ = first;
+  if (!list.run(*plan_.trace.device->compute, operands_, calls)) return false;
+  ++lists_run_;
+  calls_in_lists_ += last - first;
+  return true;
 }
 
 // Returns false if the calls have to run singly.
@@ -214,16 +219,28 @@ bool Runner::run_batch(const Listed::Batch& batch) {
   return submit_batch(*plan_.trace.device, {*plan_.lists, calls, storages});
 }
 
-void Runner::run_in_order() {
-  uint32_t next = 0;
-  const auto run_until = [&](size_t end) {
-    while (next < end) run_one(items_[next++]);
+// Runs items, batches of them together.
+void Runner::run_items(uint32_t first, uint32_t last) {
+  const auto run_until = [&](uint32_t end) {
+    while (first < end) run_one(items_[first++]);
   };
   for (const Listed::Batch& each : plan_.listed.batches) {
+    if (each.first < first || each.last > last) continue;
     run_until(each.first);
-    if (run_batch(each)) next = each.last;
+    if (run_batch(each)) first = each.last;
   }
-  run_until(items_.size());
+  run_until(last);
+}
+
+void Runner::run_in_order() {
+  uint32_t next = 0;
+  lists_run_ = calls_in_lists_ = 0;
+  for (StepList& each : lists_) {
+    run_items(next, each.list().first);
+    if (!run_list(each)) run_items(each.list().first, each.list().last);
+    next = each.list().last;
+  }
+  run_items(next, static_cast<uint32_t>(items_.size()));
 }
 
 void Runner::run() {
@@ -234,7 +251,7 @@ void Runner::run() {
   if (device.compute || profiling::is_on()) {
     if (profiling::is_on())
       for (Running& one : items_) run_one(one);
-    else if (!run_list()) run_in_order();
+    else run_in_order();
   } else {
     for (Running& one : items_)
       if (one.host) [[unlikely]]
@@ -253,7 +270,9 @@ bool Runner::missed(const RecordedPart& part) const {
 
 std::string Runner::text() const {
   std::ostringstream text;
-  if (ran_as_list_) text << "\n    " << items_.size() << " calls run as one list";
+  if (lists_run_)
+    text << "\n    " << calls_in_lists_ << " calls run as "
+         << (lists_run_ == 1 ? "one list" : std::to_string(lists_run_) + " lists");
   else
     for (const Listed::Batch& each : plan_.listed.batches)
       text << "\n    " << each.last - each.first << " calls of " << call_of(items_[each.first]).label()

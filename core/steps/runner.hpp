@@ -5,6 +5,7 @@
 #include <core/steps/plan.hpp>
 #include <core/steps/step_list.hpp>
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,7 +34,8 @@ class Runner {
 
   // As Operands::bind.
   void bind(uint32_t memory, Storage& storage, uint64_t base) {
-    if (operands_.bind(memory, storage, base)) list_.note_memory(memory);
+    if (!operands_.bind(memory, storage, base)) return;
+    for (StepList& each : lists_) each.note_memory(memory);
   }
   // From now on the temporary memory of a room starts at this storage: either the first of the room's own memories, or
   // separate memory.
@@ -79,9 +81,14 @@ class Runner {
   bool is_in_fusion(uint32_t call) const;
 
   void provide_arena();
-  bool run_list();  // returns false if the items have to run singly
+  // Both return false if the items have to run singly.
+  bool run_list(StepList& list);
   bool run_batch(const Listed::Batch& batch);
   void run_in_order();
+  void run_items(uint32_t first, uint32_t last);
+  void note_item(uint32_t item) {
+    for (StepList& each : lists_) each.note_item(item);
+  }
   void run_one(Running& one);
   void run_host(Running& one);
   void run_observed(Running& one);
@@ -111,8 +118,8 @@ class Runner {
   Bound arena_bound_;
   std::vector<Bound> room_bounds_;
   Ref<Storage> constants_;
-  bool ran_as_list_ = false;  // in the last run
-  StepList list_;             // ends first: it refers to the items
+  size_t lists_run_ = 0, calls_in_lists_ = 0;  // in the last run
+  std::deque<StepList> lists_;                 // end first: they refer to the items
 };
 
 }  // namespace plugrad::steps

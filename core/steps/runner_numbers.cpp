@@ -19,7 +19,7 @@ void Runner::draw() {
     plugrad_view* const* const views = operands_.views(operands_of_call_[call]) + inputs;
     views[0]->offset = seed;
     views[1]->offset = first + (plan_.trace.calls[call].views[inputs + 1].offset - plan_.trace.first_draw);
-    list_.note_item(item_of_call_[call]);
+    note_item(item_of_call_[call]);
   }
 }
 
@@ -98,7 +98,7 @@ bool Runner::renumber(const RecordedPart& recorded) {
       const auto number = numbers_.find({at, static_cast<uint32_t>(i)});
       if (number != numbers_.end()) number->second->offset = op.views[i]->offset;
     }
-    list_.note_item(item_of_call_[at]);
+    note_item(item_of_call_[at]);
     ++at;
     return true;
   });

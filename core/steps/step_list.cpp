@@ -7,13 +7,10 @@
 
 namespace plugrad::steps {
 
-StepList::StepList(const Plan& plan)
-    : lists_(plan.lists), listed_(plan.listed), count_(static_cast<uint32_t>(plan.fused.items.size())),
-      is_offered_(plan.listed.is_list) {
-  if (!is_offered_) return;
+StepList::StepList(const Plan& plan, const Listed::List& of)
+    : lists_(plan.lists), listed_(of), count_(of.last - of.first), items_(plan.trace.memories.size()) {
   changed_.assign((count_ + 63) / 64, ~uint64_t{0});
-  items_.resize(plan.trace.memories.size());
-  for (uint32_t item = 0; item < count_; ++item) {
+  for (uint32_t item = of.first; item < of.last; ++item) {
     const Call& call = plan.fused.call_of(plan.trace, item);
     for (const uint32_t memory : call.memories)
       if (memory != kNever) items_[memory].push_back(item);
