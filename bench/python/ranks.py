@@ -5,7 +5,9 @@
 
 Each process trains on one thread of its own batch. A turn starts the processes of one library for some steps; a row has the
 medians over the turns: of a step's wall-clock time, and of a step's processor time of rank 0. `alone` is one process on a
-batch of the same size, whose gradients go nowhere. PYTHON, by default build/torch-2.15.0/bin/python, has PyTorch.
+batch of the same size, whose gradients go nowhere; `apart` is as many of them at the same time as there are ranks, which
+shows what processes cost each other where they share cores and memory. PYTHON, by default build/torch-2.15.0/bin/python,
+has PyTorch.
 """
 import argparse
 import json
@@ -96,9 +98,9 @@ def work(name, model_name, steps, ranks):
         run(x, y)
         walls.append(time.perf_counter() - start)
     processor = (time.process_time() - begun) / steps
+    print(json.dumps({"wall": statistics.median(walls[WARM:]), "processor": processor}), flush=True)
     if ranks > 1:
         distributed.destroy_process_group()
-    print(json.dumps({"wall": statistics.median(walls[WARM:]), "processor": processor}))
 
 
 def free_port():
@@ -107,45 +109,50 @@ def free_port():
         return taken.getsockname()[1]
 
 
-def turn(python, name, model_name, steps, ranks):
-    """Runs the processes of one library. Returns rank 0's figures."""
+def turn(python, name, model_name, steps, processes_at_once, ranks):
+    """Runs the processes of one library, in one group if there are several ranks. Returns the first one's figures."""
     with tempfile.TemporaryDirectory() as folder:
         processes = []
         port = str(free_port())
-        for rank in range(ranks):
+        for rank in range(processes_at_once):
             environment = turns.environment_for(1) | {
                 "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": port, "PLUGRAD_STORE": f"file://{folder}"}
             command = [python, __file__, "--work", name, model_name, str(steps), str(ranks)]
             processes.append(subprocess.Popen(command, env=environment, text=True,
                                               stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL))
-        said = processes[0].communicate(timeout=600)[0]
-        if any(process.wait(timeout=60) for process in processes):
+        said = processes[0].communicate(timeout=600)[0].splitlines()
+        for process in processes:
+            process.wait(timeout=60)
+        if not said:  # PyTorch's ranks sometimes abort when they leave the group, after their figures
             sys.exit(f"ranks.py: {name} failed")
-        return json.loads(said.splitlines()[-1])
+        return json.loads(said[-1])
 
 
 def measure(options):
     """Yields lines of a Markdown table."""
     ours, theirs = sys.executable, options.torch_python
-    columns = [("plugrad alone", ours, "plugrad", 1), ("plugrad", ours, "plugrad", options.ranks),
-               ("plugrad compiled", ours, "plugrad compiled", options.ranks),
-               ("PyTorch alone", theirs, "torch", 1), ("PyTorch", theirs, "torch", options.ranks)]
+    n = options.ranks
+    columns = [("plugrad alone", ours, "plugrad", 1, 1), ("plugrad apart", ours, "plugrad", n, 1),
+               ("plugrad", ours, "plugrad", n, n), ("plugrad compiled", ours, "plugrad compiled", n, n),
+               ("PyTorch alone", theirs, "torch", 1, 1), ("PyTorch", theirs, "torch", n, n)]
     yield f"| {options.ranks} ranks, ms a step | " + " | ".join(f"{name}: wall, processor" for name, *_ in columns) + \
-        " | PyTorch / plugrad, wall | plugrad / alone, processor | PyTorch / plugrad compiled, wall |"
-    yield "|---|" + "---|" * (len(columns) + 3)
+        " | PyTorch / plugrad, wall | plugrad / alone, processor | plugrad / apart, processor " \
+        "| PyTorch / plugrad compiled, wall |"
+    yield "|---|" + "---|" * (len(columns) + 4)
     for row, (model_name, steps) in MODELS.items():
         found = {name: [] for name, *_ in columns}
         for _ in range(options.rounds):
-            for name, python, lib, ranks in columns:
-                found[name].append(turn(python, lib, model_name, steps, ranks))
+            for name, python, lib, at_once, ranks in columns:
+                found[name].append(turn(python, lib, model_name, steps, at_once, ranks))
         medians = {name: {key: statistics.median(each[key] for each in runs) * 1e3 for key in ("wall", "processor")}
                    for name, runs in found.items()}
         cells = [f"{medians[name]['wall']:.2f}, {medians[name]['processor']:.2f}" for name, *_ in columns]
         wall = medians["PyTorch"]["wall"] / medians["plugrad"]["wall"]
-        processor = medians["plugrad"]["processor"] / medians["plugrad alone"]["processor"]
+        alone, apart = (medians["plugrad"]["processor"] / medians[f"plugrad {other}"]["processor"]
+                        for other in ("alone", "apart"))
         compiled = medians["PyTorch"]["wall"] / medians["plugrad compiled"]["wall"]
-        yield f"| {row} | " + " | ".join(cells) + f" | {wall:.2f} | {processor:.2f} | {compiled:.2f} |"
+        yield f"| {row} | " + " | ".join(cells) + f" | {wall:.2f} | {alone:.2f} | {apart:.2f} | {compiled:.2f} |"
 
 
 def main():

@@ -16,12 +16,15 @@ bool fits(const std::vector<Tensor>& parameters, const Bucket& bucket, const Ten
   return first.dtype() == next.dtype() && first.device() == next.device();
 }
 
-void allocate(Bucket& bucket, const std::vector<Tensor>& parameters, bool wide) {
+void allocate(Bucket& bucket, const std::vector<Tensor>& parameters, bool wide, int64_t tail) {
   const NoGrad unrecorded;
   int64_t count = 0;
   for (const size_t i : bucket.parameters) count += parameters[i].count();
   const Tensor& first = parameters[bucket.parameters.front()];
-  bucket.flat = zeros({count}, wide ? accumulator_of(first.dtype()) : first.dtype(), first.device());
+  const DType dtype = wide ? accumulator_of(first.dtype()) : first.dtype();
+  if (dtype != accumulator_of(dtype)) tail = 0;
+  bucket.flat = zeros({count + tail}, dtype, first.device());
+  if (tail) bucket.tail = narrow(bucket.flat, 0, count, tail);
   int64_t begin = 0;
   for (const size_t i : bucket.parameters) {
     const int64_t own = parameters[i].count();
@@ -32,7 +35,7 @@ void allocate(Bucket& bucket, const std::vector<Tensor>& parameters, bool wide) 
 }  // namespace
 
 std::vector<Bucket> make_buckets(const std::vector<Tensor>& parameters, const std::vector<size_t>& order, uint64_t bytes,
-                                 bool wide) {
+                                 bool wide, int64_t tail) {
   std::vector<Bucket> buckets;
   uint64_t filled = 0, wanted = bytes / 4;
   for (const size_t i : order) {
@@ -45,7 +48,7 @@ std::vector<Bucket> make_buckets(const std::vector<Tensor>& parameters, const st
     buckets.back().parameters.push_back(i);
     filled += bytes_of(parameters[i]);
   }
-  for (Bucket& each : buckets) allocate(each, parameters, wide);
+  for (Bucket& each : buckets) allocate(each, parameters, wide, &each == &buckets.back() ? tail : 0);
   return buckets;
 }
 

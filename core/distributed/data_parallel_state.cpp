@@ -56,7 +56,7 @@ DataParallelState::DataParallelState(const std::vector<Tensor>& parameters, cons
   broadcast(buffers);
   std::vector<size_t> order(parameters_.size());
   std::iota(order.rbegin(), order.rend(), size_t{0});
-  buckets_ = make_buckets(parameters_, order, bucket_bytes_, is_sliced_);
+  buckets_ = make_buckets(parameters_, order, bucket_bytes_, is_sliced_, numbers());
   place();
 }
 
@@ -177,7 +177,7 @@ void DataParallelState::start_full(bool all) {
     }
     const bool scales = recorded_ != nullptr;
     in_step({bucket.flat}, {.text = "all_reduce of " + std::to_string(bucket.flat.count()) + " gradients, start",
-                            .run = [=](DataParallelState& state) { state.start_now(b, !all, scales); },
+                            .run = [=, used = used_](DataParallelState& state) { state.start_now(b, !all, scales, used); },
                             .is_in_flight = true});
   }
 }
@@ -193,7 +193,6 @@ bool DataParallelState::end_pass() {
   start_full(true);
   std::vector<Tensor> memory;
   for (const Bucket& each : buckets_) memory.push_back(each.flat);
-  if (recorded_) recorded_->used = used_;
   in_step(memory, {"the mean of gradients, wait",
                    [pass = recorded_, used = used_](DataParallelState& state) { state.finish_now(used, pass.get()); }});
   recorded_ = nullptr;
@@ -232,7 +231,8 @@ void DataParallelState::order_by_arrival() {
   for (const Bucket& each : buckets_) now.insert(now.end(), each.parameters.begin(), each.parameters.end());
   if (chosen == now) return;
   observe::fail("DataParallel orders its gradients after its first step");
-  buckets_ = make_buckets(parameters_, chosen, bucket_bytes_, is_sliced_);  // the gradients keep the memory of the old ones
+  buckets_ = make_buckets(parameters_, chosen, bucket_bytes_, is_sliced_,
+                          numbers());  // the gradients keep the memory of the old ones
   place();
 }
 

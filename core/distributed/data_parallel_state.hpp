@@ -30,7 +30,6 @@ struct DataParallelProgress {
 
 // A pass as a part of a compiled step. A replay repeats the decisions of the recorded pass.
 struct RecordedPass {
-  std::vector<char> used = {};    // by parameter: whether this rank used it in the pass
   std::vector<char> shared = {};  // by parameter: whether any rank used it in the step; empty but in the last pass
 };
 
@@ -77,9 +76,12 @@ class DataParallelState : public std::enable_shared_from_this<DataParallelState>
   // Runs a task now, and in each replay of the step that this thread records. memory: what the task reads and writes.
   void in_step(const std::vector<Tensor>& memory, StepTask task);
   void begin_now(bool has_data);
-  void start_now(size_t bucket, bool is_early, bool scales);
+  void start_now(size_t bucket, bool is_early, bool scales, const std::vector<char>& used);
   void finish_now(const std::vector<char>& used, RecordedPass* recorded);
   void exchange();
+  // What ranks tell each other in a step: whether they used each parameter, their weights, their steps.
+  int64_t numbers() const { return std::ssize(parameters_) + 2; }
+  std::vector<double> own_numbers(const std::vector<char>& used) const;
   void follow(RecordedPass& recorded) const;
   // Makes compiled steps depend on the place in a step, and on no_sync.
   void tell_steps();

@@ -6,6 +6,7 @@
 #include <core/tensor/host_step.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/transfer.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -73,13 +74,31 @@ void DataParallelState::begin_now(bool has_data) {
   now_.weights += now_.pass_weight;
 }
 
-// scales: by this rank's weight, if the gradients came without it.
-void DataParallelState::start_now(size_t b, bool is_early, bool scales) {
+namespace {
+void write_numbers(const Tensor& to, const std::vector<double>& numbers) {
+  if (to.dtype() == DType::f64) return copy_from_host(to, numbers.data());
+  const std::vector<float> rounded(numbers.begin(), numbers.end());
+  copy_from_host(to, rounded.data());
+}
+std::vector<double> read_numbers(const Tensor& from) {
+  if (from.dtype() == DType::f64) return from.to_vector<double>();
+  const std::vector<float> numbers = from.to_vector<float>();
+  return {numbers.begin(), numbers.end()};
+}
+}  // namespace
+
+// scales: by this rank's weight, if the gradients came without it. used: by parameter, in this pass; of all parameters where
+// the bucket is the last.
+void DataParallelState::start_now(size_t b, bool is_early, bool scales, const std::vector<char>& used) {
   const NoGrad unrecorded;
   Bucket& bucket = buckets_[b];
   now_.next = b + 1;
   const double scale = scale_of(bucket.flat);
   if (scales && scale != 1) bucket.flat.mul_(scale);
+  if (bucket.tail.defined()) {
+    const bool is_last = now_.pass + 1 == passes_;
+    write_numbers(bucket.tail, is_last ? own_numbers(used) : std::vector<double>(static_cast<size_t>(numbers())));
+  }
   if (!add_pass(bucket, now_.pass, passes_)) return;
   now_.figures.early += is_early;
   if (group_.defined())
@@ -104,21 +123,31 @@ void DataParallelState::finish_now(const std::vector<char>& used, RecordedPass* 
   }
 }
 
-// Waits for the sums of the gradients, and sums whether a rank used each parameter, the weights, and the numbers of steps.
+// Of this rank, after a pass in which it used these parameters. Steps are counted to 2^16, so that f32 holds all sums.
+std::vector<double> DataParallelState::own_numbers(const std::vector<char>& used) const {
+  std::vector<double> numbers;
+  for (size_t i = 0; i < used.size(); ++i) numbers.push_back(now_.used[i] || used[i]);
+  numbers.push_back(now_.weights);
+  numbers.push_back(static_cast<double>(now_.figures.steps % 65536));
+  return numbers;
+}
+
+// Waits for the sums of the gradients, and of the ranks' numbers.
 void DataParallelState::exchange() {
   const auto begin = Clock::now();
-  sums_.assign(now_.used.begin(), now_.used.end());
-  sums_.push_back(now_.weights);
-  sums_.push_back(static_cast<double>(now_.figures.steps));
   for (Bucket& each : buckets_) each.work.wait();
-  reduce_numbers(group_, sums_, PLUGRAD_REDUCE_SUM);
+  if (const Tensor& tail = buckets_.back().tail; tail.defined()) {
+    sums_ = read_numbers(tail);
+  } else {
+    sums_ = own_numbers(now_.used);
+    reduce_numbers(group_, sums_, PLUGRAD_REDUCE_SUM);
+  }
   now_.figures.waited_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
   const double ranks = group_.defined() ? group_.size() : 1;
-  if (sums_.back() != static_cast<double>(now_.figures.steps) * ranks)
+  if (sums_.back() != static_cast<double>(now_.figures.steps % 65536) * ranks)
     refuse(kDataParallel,
            "rank " + std::to_string(group_.rank()) + " is in step " + std::to_string(now_.figures.steps + 1) +
-               ", and the others are in step " + std::to_string(sums_.back() / ranks + 1) +
-               " on average: all ranks must make the same steps, also those without data (step_without_data)");
+               ", and another rank is not: all ranks must make the same steps, also those without data (step_without_data)");
 }
 
 // In a replay: which parameters have a gradient is a part of the recording.
