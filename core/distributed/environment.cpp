@@ -1,5 +1,7 @@
 #include <core/distributed/environment.hpp>
 
+#include <core/distributed/pmix.hpp>
+#include <core/runtime/plugins/communicators.hpp>
 #include <core/runtime/plugins/platform.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -45,11 +47,12 @@ std::string communicator() {
   return launcher.empty() ? "gloo" : launcher;
 }
 
-std::string store() {
+std::string store_for(const std::string& communicator) {
   const std::string chosen = text("PLUGRAD_STORE");
   if (!chosen.empty()) return chosen;
   const std::string host = text("MASTER_ADDR"), port = text("MASTER_PORT");
-  return host.empty() || port.empty() ? "" : "tcp://" + host + ":" + port;
+  if (!host.empty() && !port.empty()) return "tcp://" + host + ":" + port;
+  return is_by_pmix() && by_mpirun() != communicator ? kPmixStore : "";  // MPI needs none
 }
 
 std::chrono::milliseconds timeout() {
@@ -80,7 +83,7 @@ Launch launch_of(const ProcessGroupOptions& options) {
   launch.local_size = number({"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
   const int generation = number({"PLUGRAD_GENERATION", "TORCHELASTIC_RESTART_COUNT"});
   launch.generation = generation < 0 ? 0 : static_cast<uint32_t>(generation);
-  launch.store = options.store.empty() ? store() : options.store;
+  launch.store = options.store.empty() ? store_for(launch.communicator) : options.store;
   launch.job = text("PLUGRAD_JOB") + text("TORCHELASTIC_RUN_ID") + text("SLURM_JOB_ID");
   launch.timeout = options.timeout.count() > 0 ? options.timeout : timeout();
   require_rank(launch);

@@ -8,12 +8,14 @@
 
 namespace plugrad::distributed {
 
+inline constexpr const char* kPmixStore = "pmix:";
+
 struct Launch {
   std::string communicator;
   int rank = -1, size = -1;
   int local_size = -1;      // ranks on this machine; -1: unknown
   uint32_t generation = 0;  // counts restarts of the job
-  std::string store;        // file:///.. or tcp://..; "" if there is none
+  std::string store;        // file:///.., tcp://.. or pmix:; "" if there is none
   std::string job;          // tells apart jobs that use one store
   std::chrono::milliseconds timeout{0};
 };

@@ -1,5 +1,6 @@
 #include <core/distributed/job.hpp>
 
+#include <core/distributed/pmix.hpp>
 #include <core/runtime/plugins/environment_options.hpp>
 #include <core/runtime/plugins/foreign.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -43,6 +44,7 @@ Job::Job(const ProcessGroupOptions& options) : launch_(launch_of(options)), engi
   require_launch(launch_, engine_.table());
   if (!launch_.store.empty()) store_ = open_store(launch_);
   open(options.options);
+  leave_pmix();
   if (!store_ && size_ > 1) share_store();
   const auto failed = [this](const std::string& cause) { break_by(cause, Code::peer_lost); };
   if (store_ && size_ > 1) watch_ = std::make_unique<Watch>(*store_, rank_, size_, failed);

@@ -16,4 +16,5 @@ target_sources(plugrad_io PRIVATE
   distributed/collective_start.cpp
   distributed/data_parallel_state.cpp
   distributed/data_parallel_steps.cpp
-  distributed/sync_batch_norm.cpp)
+  distributed/sync_batch_norm.cpp
+  distributed/pmix.cpp)

@@ -1,10 +1,13 @@
 #include <core/distributed/store.hpp>
 
+#include <core/distributed/pmix.hpp>
 #include <core/runtime/plugins/foreign.hpp>
 #include <plugrad/runtime/error.hpp>
 
+#include <unistd.h>
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -41,7 +44,7 @@ plugrad_status get(const plugrad_store* store, const char* key, void* bytes, uin
 
 [[noreturn]] void refuse_address(const std::string& address) {
   throw Error(Code::invalid, "[init_process_group] the store '" + address +
-                                 "' has another form: file:///DIRECTORY or tcp://HOST:PORT expected");
+                                 "' has another form: file:///DIRECTORY, tcp://HOST:PORT or pmix: expected");
 }
 }  // namespace
 
@@ -57,8 +60,26 @@ std::optional<std::string> Store::wait(const std::string& key, milliseconds most
   }
 }
 
+namespace {
+// Rank 0 listens on any free port, and PMIx tells the others where.
+std::unique_ptr<Store> open_pmix_store(const Launch& launch) {
+  std::unique_ptr<Store> first;
+  const auto tell = [&] {
+    first = open_tcp_store("", 0, launch);
+    char name[200] = "";
+    gethostname(name, sizeof name - 1);
+    return std::string(name) + ":" + std::to_string(first->port());
+  };
+  const std::string address = told_by_rank_0(launch.rank, tell, launch.timeout);
+  if (first) return first;
+  const size_t colon = address.rfind(':');
+  return open_tcp_store(address.substr(0, colon), std::atoi(address.c_str() + colon + 1), launch);
+}
+}  // namespace
+
 std::unique_ptr<Store> open_store(const Launch& launch) {
   const std::string& address = launch.store;
+  if (address == kPmixStore) return open_pmix_store(launch);
   constexpr std::string_view kFile = "file://", kTcp = "tcp://";
   if (address.starts_with(kFile) && address.size() > kFile.size() + 1 && address[kFile.size()] == '/')
     return open_file_store(address.substr(kFile.size()), launch);

@@ -257,6 +257,13 @@ TEST(Start, TheDirectoryMayHaveBeenUsed) {
   for (int i = 0; i < 3; ++i) expect_passed(launch(2, program), 2);
 }
 
+// Gloo's processes under Open MPI's launcher, whose PMIx tells them where rank 0 listens.
+TEST(Start, ByPmix) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no MPI";
+  const Variable engine("PLUGRAD_COMMUNICATOR", "gloo");
+  expect_passed(mpirun(3, {PLUGRAD_RANKS, "--gtest_brief=1", "--gtest_filter=Collectives.A*"}), 3);
+}
+
 TEST(Start, TwoJobsAtOnce) {
   Process first({"launch", "-n", "2", PLUGRAD_RANKS, "--gtest_brief=1", "--gtest_filter=Collectives.A*"});
   expect_passed(launch(2, {PLUGRAD_RANKS, "--gtest_brief=1", "--gtest_filter=Collectives.A*"}), 2);

@@ -38,12 +38,13 @@ class PLUGRAD_API Group {
 //   communicator   PLUGRAD_COMMUNICATOR, else mpi or mpich in processes that mpirun started, else gloo
 //   rank, size     RANK and WORLD_SIZE (plugrad launch, torchrun, Kubernetes' PyTorchJob), SLURM_PROCID and SLURM_NTASKS
 //                  (srun), or the engine's launcher (mpirun)
-//   store          PLUGRAD_STORE, else tcp://MASTER_ADDR:MASTER_PORT
+//   store          PLUGRAD_STORE, else tcp://MASTER_ADDR:MASTER_PORT, else pmix: under a launcher with PMIx
 //   timeout        PLUGRAD_DISTRIBUTED_TIMEOUT in seconds, else 30 minutes
 struct ProcessGroupOptions {
   std::string communicator = {};  // a name, or the absolute path of a file
   int rank = -1, size = -1;
-  // Where the ranks find each other: file:///DIRECTORY, which all ranks can reach, or tcp://HOST:PORT, where rank 0 listens.
+  // Where the ranks find each other: file:///DIRECTORY, which all ranks can reach; tcp://HOST:PORT, where rank 0 listens; or
+  // pmix:, where the launcher says where rank 0 listens.
   std::string store = {};
   std::chrono::milliseconds timeout{0};  // of the start and of each collective
   // Of the communicator, beside those in PLUGRAD_<NAME>_OPTIONS ("interface=eth0"): gloo takes interface and address.
