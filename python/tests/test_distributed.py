@@ -215,7 +215,7 @@ def test_errors_before_a_group(tmp_path):
         dist.init_process_group("gloo")
     with pytest.raises(ValueError, match="there is no option 'speed': interface and address are"):
         dist.init_process_group("gloo", f"file://{tmp_path}", rank=0, world_size=1, options={"speed": "high"})
-    with pytest.raises(ValueError, match="another form: file:///DIRECTORY or tcp://HOST:PORT expected"):
+    with pytest.raises(ValueError, match="another form: file:///DIRECTORY, tcp://HOST:PORT or pmix: expected"):
         dist.init_process_group("gloo", "http://x", rank=0, world_size=1)
     with pytest.raises(ValueError, match="rank 3 of 2 ranks"):
         dist.init_process_group("gloo", rank=3, world_size=2)
