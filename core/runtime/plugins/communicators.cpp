@@ -2,6 +2,7 @@
 
 #include <core/runtime/fork.hpp>
 #include <core/runtime/plugins/loader.hpp>
+#include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
 #include <algorithm>
