@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace plugrad::distributed {
@@ -96,7 +97,14 @@ std::string told_by_rank_0(int rank, const std::function<std::string()>& tell, s
   timeout.value.type = kInt;
   timeout.value.integer = static_cast<int>(std::max<int64_t>(most.count() / 1000, 1));
   Value* told = nullptr;
-  require(pmix, pmix.get(&first, kKey, &timeout, 1, &told), "rank 0 does not tell where its store is (PMIx_Get)");
+  // A server on the same machine may answer at once that there is no such key yet.
+  const auto end = std::chrono::steady_clock::now() + most;
+  int status = pmix.get(&first, kKey, &timeout, 1, &told);
+  while (status && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    status = pmix.get(&first, kKey, &timeout, 1, &told);
+  }
+  require(pmix, status, "rank 0 does not tell where its store is (PMIx_Get)");
   const std::string text = told->string;
   std::free(told->string);
   std::free(told);
