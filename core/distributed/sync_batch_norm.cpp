@@ -1,7 +1,7 @@
 #include <plugrad/distributed/sync_batch_norm.hpp>
 
 #include <core/ops/argument.hpp>
-#include <plugrad/autograd/autograd.hpp>
+#include <core/ops/channels.hpp>
 #include <plugrad/autograd/function.hpp>
 #include <plugrad/distributed/collectives.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -11,8 +11,6 @@
 #include <plugrad/ops/parts.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
-
-#include <utility>
 
 namespace plugrad::distributed {
 namespace {
@@ -37,47 +35,30 @@ class SumOfRanks final : public Function {
   double rows_;
 };
 
-void require_fitting(const Tensor& x, std::initializer_list<std::pair<const char*, const Tensor*>> of_channels) {
-  constexpr const char* kSyncBatchNorm = "sync_batch_norm";
-  require_floating(kSyncBatchNorm, x);
-  if (x.rank() < 2) refuse(kSyncBatchNorm, "x has shape " + x.shape().text() + ": expected (n, c, ..)");
-  for (const auto& [role, tensor] : of_channels)
-    if (tensor->defined() && tensor->shape() != Shape{x.size(1)})
-      refuse(kSyncBatchNorm,
-             std::string(role) + " has shape " + tensor->shape().text() + ": expected " + Shape{x.size(1)}.text());
-}
-
-void move_to(Tensor running, const Tensor& value, double momentum) {
-  if (!running.defined()) return;
-  const NoGrad unrecorded;
-  running.copy_(add(mul(at_least_f32(running), 1 - momentum), mul(value, momentum)));
-}
 }  // namespace
 
 Tensor sync_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                        const Tensor& bias, double momentum, double eps, const Group& given) {
-  require_fitting(x, {{"running_mean", &running_mean}, {"running_var", &running_var}, {"weight", &weight}, {"bias", &bias}});
+  constexpr const char* kName = "sync_batch_norm";
+  require_channels(kName, x, weight, bias);
+  require_shape(kName, "running_mean", running_mean, {x.size(1)});
+  require_shape(kName, "running_var", running_var, {x.size(1)});
   const Group group = given.defined() ? given : world();
   const Tensor wide = at_least_f32(x);
   const int64_t c = x.size(1);
-  Shape axes{0}, shape{c};
-  for (int i = 2; i < x.rank(); ++i) {
-    axes.push_back(i);
-    shape.push_back(1);
-  }
+  Shape axes{0};
+  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
+  const Shape shape = channel_shape(x);
   const auto rows = static_cast<double>(x.size(0)), count = static_cast<double>(x.count()) / static_cast<double>(c);
   const auto sum_of_ranks = [&](const Tensor& mine) { return apply_function<SumOfRanks>({mine}, group, rows)[0]; };
   const Tensor sums = sum_of_ranks(cat({sum(wide, axes), full({1}, count, wide.dtype(), x.device())}));
   const Tensor total = narrow(sums, 0, c, 1).detach(), mean = div(narrow(sums, 0, 0, c), total);
   const Tensor centred = sub(wide, reshape(mean, shape));
   const Tensor variance = div(sum_of_ranks(sum(mul(centred, centred), axes)), total);
-  move_to(running_mean, mean.detach(), momentum);
-  move_to(running_var, mul(variance.detach(), div(total, sub(total, 1))), momentum);
-  Tensor scale = div(1, sqrt(add(variance, eps)));
-  if (weight.defined()) scale = mul(scale, at_least_f32(weight));
-  Tensor y = mul(centred, reshape(scale, shape));
-  if (bias.defined()) y = add(y, reshape(at_least_f32(bias), shape));
-  return cast(y, x.dtype());
+  move_towards(running_mean, mean.detach(), momentum);
+  move_towards(running_var, mul(variance.detach(), div(total, sub(total, 1))), momentum);
+  const Tensor rstd = div(1, sqrt(add(variance, eps)));
+  return scaled(mul(centred, reshape(rstd, shape)), weight, bias, shape, x.dtype());
 }
 
 Tensor SyncBatchNorm::forward(const Tensor& x) const {

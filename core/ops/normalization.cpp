@@ -3,6 +3,7 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast_rules.hpp>
 #include <core/ops/backward.hpp>
+#include <core/ops/channels.hpp>
 #include <core/ops/fused_norms.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -28,11 +29,6 @@ Shape axes_of_extents(const char* name, const Tensor& x, const Shape& extents) {
   return axes;
 }
 
-void require_shape(const char* name, const char* role, const Tensor& x, const Shape& shape) {
-  if (x.defined() && x.shape() != shape)
-    refuse(name, std::string(role) + " has shape " + x.shape().text() + ": expected " + shape.text());
-}
-
 Tensor over_root(const Tensor& centred, const Tensor& variance, double eps) {
   return div(centred, sqrt(add(variance, eps)));
 }
@@ -42,26 +38,6 @@ Tensor normalised(const Tensor& x, const Shape& axes, double eps) {
   return over_root(centred, mean(mul(centred, centred), axes, true), eps);
 }
 
-// y times weight plus bias, both reshaped to `shape`, in the dtype of x.
-Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias, const Shape& shape, DType dtype) {
-  if (weight.defined()) y = mul(y, reshape(at_least_f32(weight), shape));
-  if (bias.defined()) y = add(y, reshape(at_least_f32(bias), shape));
-  return cast(y, dtype);
-}
-
-// (c, 1, 1, ..), for broadcasting along the channels of x.
-Shape channel_shape(const Tensor& x) {
-  Shape shape{x.size(1)};
-  for (int i = 2; i < x.rank(); ++i) shape.push_back(1);
-  return shape;
-}
-
-void require_channels(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  require_floating(name, x);
-  if (x.rank() < 2) refuse(name, "x has shape " + x.shape().text() + ": expected (n, c, ..)");
-  require_shape(name, "weight", weight, {x.size(1)});
-  require_shape(name, "bias", bias, {x.size(1)});
-}
 }  // namespace
 
 // --- Rows.
@@ -177,13 +153,6 @@ NormalisedChannels normalised_channels(const Tensor& x, const Tensor& weight, co
 
 Tensor wide_parameter(const Tensor& given) { return given.defined() ? at_least_f32(given) : given; }
 
-// Moves running towards value by the fraction momentum.
-void move_towards(Tensor running, const Tensor& value, double momentum) {
-  if (!running.defined()) return;
-  const NoGrad unrecorded;
-  const Tensor kept = mul(at_least_f32(running), 1 - momentum);
-  running.copy_(add(kept, mul(value, momentum)));
-}
 }  // namespace
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
