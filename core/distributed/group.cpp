@@ -1,6 +1,7 @@
 #include <core/distributed/group.hpp>
 
 #include <core/distributed/composition.hpp>
+#include <core/runtime/fnv.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/platform.hpp>
 #include <plugrad/sdk/dtypes.hpp>
@@ -21,12 +22,10 @@ const char* name_of_kind(uint32_t kind) {
 }
 bool is_message(uint32_t kind) { return kind == PLUGRAD_COLL_SEND || kind == PLUGRAD_COLL_RECV; }
 
-// FNV-1a: https://en.wikipedia.org/wiki/Fowler-Noll-Vo_hash_function, over words.
 uint64_t mixed(std::initializer_list<uint64_t> words) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (const uint64_t each : words)
-    for (int i = 0; i < 8; ++i) h = (h ^ (each >> 8 * i & 0xff)) * 0x100000001b3u;
-  return h;
+  Fnv hash;
+  for (const uint64_t each : words) hash.add(each);
+  return hash.value();
 }
 
 bool checks_calls() {

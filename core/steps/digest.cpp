@@ -1,21 +1,16 @@
 #include <core/steps/digest.hpp>
 
 #include <core/runtime/dispatch/op_table.hpp>
+#include <core/runtime/fnv.hpp>
 #include <core/runtime/memory/host_copy.hpp>
 #include <core/runtime/memory/transfer.hpp>
 
 namespace plugrad::steps {
 namespace {
-constexpr uint64_t kPrime = 0x100000001b3, kStart = 0xcbf29ce484222325;  // FNV-1a, of 64 bits
-
-void add(uint64_t& digest, const char* bytes, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) digest = (digest ^ static_cast<unsigned char>(bytes[i])) * kPrime;
-}
-
 // Adds the elements of a view from an axis on. first: the address of the first element.
-void add_elements(uint64_t& digest, const plugrad_view& view, int axis, const char* first) {
+void add_elements(Fnv& digest, const plugrad_view& view, int axis, const char* first) {
   const auto size = static_cast<int64_t>(dtype_size(view.dtype));
-  if (axis == view.rank) return add(digest, first, static_cast<uint64_t>(size));
+  if (axis == view.rank) return digest.add(first, static_cast<size_t>(size));
   for (int64_t i = 0; i < view.shape[axis]; ++i) add_elements(digest, view, axis + 1, first + i * view.strides[axis] * size);
 }
 }  // namespace
@@ -24,15 +19,15 @@ uint64_t digest_of(const plugrad_view& view, Storage& storage) {
   const HostCopy::Span span = HostCopy::span_of(view, storage);
   std::vector<char> bytes(span.bytes);
   transfer::peek(bytes.data(), storage, span.begin, span.bytes);
-  uint64_t digest = kStart;
+  Fnv digest;
   add_elements(digest, view, 0, bytes.data() + span.first);
-  return digest;
+  return digest.value();
 }
 
 uint64_t digest_of(const plugrad_view* const* views, Storage* const* storages, int count) {
-  uint64_t all = kStart;
-  for (int i = 0; i < count; ++i) all = (all ^ digest_of(*views[i], *storages[i])) * kPrime;
-  return all;
+  Fnv all;
+  for (int i = 0; i < count; ++i) all.add(digest_of(*views[i], *storages[i]));
+  return all.value();
 }
 
 Contents contents_of(const plugrad_view* const* views, Storage* const* storages, int count) {

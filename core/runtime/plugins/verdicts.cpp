@@ -1,5 +1,6 @@
 #include <core/runtime/plugins/verdicts.hpp>
 
+#include <core/runtime/fnv.hpp>
 #include <core/runtime/plugins/platform.hpp>
 
 #include <sys/stat.h>
@@ -26,10 +27,10 @@ fs::path directory() {
 
 // A file for each path; two paths with the same hash share a file, and take turns.
 fs::path file_of(const std::string& path) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const unsigned char c : path) hash = (hash ^ c) * 0x100000001b3;
+  Fnv hash;
+  hash.add(path.data(), path.size());
   char name[17];
-  std::snprintf(name, sizeof name, "%016lx", hash);
+  std::snprintf(name, sizeof name, "%016lx", hash.value());
   return directory() / (std::string(name) + kExtension);
 }
 
