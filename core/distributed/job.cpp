@@ -42,9 +42,11 @@ Job::Job(const ProcessGroupOptions& options) : launch_(launch_of(options)), engi
     launch_.size = size;
   }
   require_launch(launch_, engine_.table());
+  const struct Told {
+    ~Told() { leave_pmix(); }
+  } at_end{};
   if (!launch_.store.empty()) store_ = open_store(launch_);
   open(options.options);
-  leave_pmix();
   if (!store_ && size_ > 1) share_store();
   const auto failed = [this](const std::string& cause) { break_by(cause, Code::peer_lost); };
   if (store_ && size_ > 1) watch_ = std::make_unique<Watch>(*store_, rank_, size_, failed);
@@ -103,10 +105,9 @@ void Job::share_store() {
   here.size = size_;
   here.timeout = std::min(launch_.timeout, milliseconds(10000));
   if (rank_ == 0) try {
-      store_ = open_tcp_store("", 0, here);
-      char name[200] = "";
-      gethostname(name, sizeof name - 1);
-      std::snprintf(address, sizeof address, "%s:%d", name, store_->port());
+      std::string whole;
+      store_ = listen_anywhere(here, whole);
+      whole.copy(address, sizeof address - 1);
     } catch (const Error& error) {
       why = error.what();
     }
@@ -122,9 +123,8 @@ void Job::share_store() {
   engine_.call([&] { ending = engine_.run(world_, c, launch_.timeout, [] { return false; }); });
   if (ending.status)
     throw Error(Code::peer_lost, "[init_process_group] " + std::string(engine_.table().name) + ": " + ending.reason);
-  char* const colon = std::strrchr(address, ':');
-  if (rank_ && colon) try {
-      store_ = open_tcp_store(std::string(address, colon), std::atoi(colon + 1), here);
+  if (rank_ && *address) try {
+      store_ = open_store_at(address, here);
     } catch (const Error& error) {
       why = error.what();
     }

@@ -33,6 +33,7 @@ struct Info {
   Value value;
 };
 constexpr uint16_t kString = 3, kInt = 6;
+constexpr int kNotFound = -46;
 constexpr uint8_t kGlobal = 3;  // a scope: for all ranks
 constexpr const char* kKey = "plugrad.store";
 
@@ -100,7 +101,7 @@ std::string told_by_rank_0(int rank, const std::function<std::string()>& tell, s
   // A server on the same machine may answer at once that there is no such key yet.
   const auto end = std::chrono::steady_clock::now() + most;
   int status = pmix.get(&first, kKey, &timeout, 1, &told);
-  while (status && std::chrono::steady_clock::now() < end) {
+  while (status == kNotFound && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     status = pmix.get(&first, kKey, &timeout, 1, &told);
   }

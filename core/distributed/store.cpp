@@ -60,20 +60,29 @@ std::optional<std::string> Store::wait(const std::string& key, milliseconds most
   }
 }
 
+std::unique_ptr<Store> listen_anywhere(const Launch& launch, std::string& address) {
+  std::unique_ptr<Store> store = open_tcp_store("", 0, launch);
+  char name[200] = "";
+  gethostname(name, sizeof name - 1);
+  address = std::string(name) + ":" + std::to_string(store->port());
+  return store;
+}
+
+std::unique_ptr<Store> open_store_at(const std::string& address, const Launch& launch) {
+  const size_t colon = address.rfind(':');
+  return open_tcp_store(address.substr(0, colon), std::atoi(address.c_str() + colon + 1), launch);
+}
+
 namespace {
-// Rank 0 listens on any free port, and PMIx tells the others where.
 std::unique_ptr<Store> open_pmix_store(const Launch& launch) {
   std::unique_ptr<Store> first;
   const auto tell = [&] {
-    first = open_tcp_store("", 0, launch);
-    char name[200] = "";
-    gethostname(name, sizeof name - 1);
-    return std::string(name) + ":" + std::to_string(first->port());
+    std::string address;
+    first = listen_anywhere(launch, address);
+    return address;
   };
   const std::string address = told_by_rank_0(launch.rank, tell, launch.timeout);
-  if (first) return first;
-  const size_t colon = address.rfind(':');
-  return open_tcp_store(address.substr(0, colon), std::atoi(address.c_str() + colon + 1), launch);
+  return first ? std::move(first) : open_store_at(address, launch);
 }
 }  // namespace
 

@@ -34,6 +34,9 @@ class Store {
 std::unique_ptr<Store> open_store(const Launch& launch);
 std::unique_ptr<Store> open_file_store(const std::string& directory, const Launch& launch);
 std::unique_ptr<Store> open_tcp_store(const std::string& host, int port, const Launch& launch);
+// Rank 0 listens on any free port; the address is "HOST:PORT" for the others.
+std::unique_ptr<Store> listen_anywhere(const Launch& launch, std::string& address);
+std::unique_ptr<Store> open_store_at(const std::string& address, const Launch& launch);
 
 // The store as a communicator sees it; it lives no longer than the store.
 plugrad_store store_for_engines(Store& store);
