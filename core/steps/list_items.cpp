@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace plugrad::steps {
@@ -33,7 +34,7 @@ std::vector<Listed::Batch> find_batches(const Trace& trace, const Fused& fused, 
   return batches;
 }
 
-// Finds the uses of memory by lists, one after another. The temporary memories in the arena count as a single memory, and
+// Finds the uses of memory by items, some after others. The temporary memories in the arena count as a single memory, and
 // temporary memory in a room as the room's own memories.
 class ListUses {
  public:
@@ -51,8 +52,9 @@ class ListUses {
       const Call& call = fused_.call_of(trace_, item);
       const auto note = [&](uint32_t memory, bool writes) {
         if (memory == kNever) return;
-        for (const uint32_t each : owners_[memory].empty() ? std::vector{memory} : owners_[memory]) {
-          if (writes || !owners_[memory].empty()) last[each] = item - list.first;
+        const bool is_shared = !owners_[memory].empty();
+        for (const uint32_t each : is_shared ? std::span<const uint32_t>(owners_[memory]) : std::span(&memory, 1)) {
+          if (writes || is_shared) last[each] = item - list.first;
           else read.insert(each);
         }
       };
@@ -71,7 +73,7 @@ class ListUses {
   const Trace& trace_;
   const Fused& fused_;
   std::vector<std::vector<uint32_t>> owners_;  // by memory: those that stand for it; empty: itself
-  std::vector<bool> before_;                   // by memory: whether an earlier list writes it
+  std::vector<bool> before_;                   // by memory: whether an earlier item writes it
 };
 }  // namespace
 
@@ -86,10 +88,12 @@ Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, 
   made.batches = find_batches(trace, fused, placed.uses, lists);
   const auto items = static_cast<uint32_t>(fused.items.size());
   ListUses uses(trace, fused, placed);
-  for (uint32_t first = 0, end = 0; first < items; first = end + 1) {
-    for (end = first; end < items && !fused.call_of(trace, end).host;) ++end;
-    if (end - first < std::max(lists->least, 1u)) continue;
-    uses.find(made.lists.emplace_back(Listed::List{first, end}));
+  for (uint32_t first = 0, end = 0; first < items; first = end) {
+    const bool is_host = fused.call_of(trace, first).host != nullptr;
+    for (end = first + 1; !is_host && end < items && !fused.call_of(trace, end).host;) ++end;
+    Listed::List list{first, end};
+    uses.find(list);  // also of items that are no list: later lists depend on them
+    if (!is_host && end - first >= lists->least) made.lists.push_back(std::move(list));
   }
   return made;
 }
