@@ -2,7 +2,7 @@
 #include <core/distributed/collective_start.hpp>
 
 #include <core/runtime/observe/observer.hpp>
-#include <core/tensor/host_step.hpp>
+#include <core/tensor/host_task.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/ops/transfer.hpp>
 
@@ -49,9 +49,9 @@ class HostElements {
 
 using Elements = std::shared_ptr<HostElements>;
 
-Work start_now(const Group& group, Request request, const Tensor& in, const Tensor& out, bool in_place) {
+Work start_now(const Group& group, Request request, const Tensor& in, const Tensor& out) {
   Elements from, to;
-  if (in_place) from = to = std::make_shared<HostElements>(out, true, true);
+  if (request.kind == PLUGRAD_COLL_ALL_REDUCE) from = to = std::make_shared<HostElements>(out, true, true);
   else {
     if (in.defined()) from = std::make_shared<HostElements>(in, true, false, out);
     if (out.defined()) to = std::make_shared<HostElements>(out, false, true);
@@ -87,17 +87,17 @@ void finish(WorkState& state) {
 struct StepCollective {
   Group group;
   Request request;
-  bool has_input, has_output, in_place;
+  bool has_input, has_output;
   Work work = {};  // from start to wait
   bool is_started = false;
 };
 
-class StartStep final : public HostStep {
+class StartTask final : public HostTask {
  public:
-  explicit StartStep(std::shared_ptr<StepCollective> of) : of_(std::move(of)) {}
+  explicit StartTask(std::shared_ptr<StepCollective> of) : of_(std::move(of)) {}
   void call(std::span<const Tensor> operands) override {
     const Tensor in = of_->has_input ? operands.back() : Tensor(), out = of_->has_output ? operands.front() : Tensor();
-    of_->work = start_now(of_->group, of_->request, in, out, of_->in_place);
+    of_->work = start_now(of_->group, of_->request, in, out);
     of_->is_started = true;
   }
   std::string text() const override { return of_->request.text() + ", start"; }
@@ -110,9 +110,9 @@ class StartStep final : public HostStep {
   std::shared_ptr<StepCollective> of_;
 };
 
-class WaitStep final : public HostStep {
+class WaitTask final : public HostTask {
  public:
-  explicit WaitStep(std::shared_ptr<StepCollective> of) : of_(std::move(of)) {}
+  explicit WaitTask(std::shared_ptr<StepCollective> of) : of_(std::move(of)) {}
   void call(std::span<const Tensor>) override {
     of_->is_started = false;
     std::exchange(of_->work, {}).wait();
@@ -125,20 +125,18 @@ class WaitStep final : public HostStep {
 
 std::vector<Tensor> defined(const Tensor& x) { return x.defined() ? std::vector<Tensor>{x} : std::vector<Tensor>(); }
 
-Work start_in_step(const Group& group, Request request, const Tensor& in, const Tensor& out, bool in_place) {
-  const auto both =
-      std::make_shared<StepCollective>(StepCollective{group, std::move(request), in.defined(), out.defined(), in_place});
-  run_in_step(std::make_shared<StartStep>(both), defined(out), defined(in));
+Work start_in_step(const Group& group, Request request, const Tensor& in, const Tensor& out) {
+  const auto both = std::make_shared<StepCollective>(StepCollective{group, std::move(request), in.defined(), out.defined()});
+  run_in_step(std::make_shared<StartTask>(both), defined(out), defined(in));
   auto state = std::make_shared<WorkState>();
-  state->in_step = [both, in, out] { run_in_step(std::make_shared<WaitStep>(both), defined(out), defined(in)); };
+  state->in_step = [both, in, out] { run_in_step(std::make_shared<WaitTask>(both), defined(out), defined(in)); };
   return Work(std::move(state));
 }
 }  // namespace
 
 Work start_collective(const Group& group, Request request, const Tensor& in, const Tensor& out) {
-  const bool in_place = request.kind == PLUGRAD_COLL_ALL_REDUCE;
-  if (observe::is_recorded()) return start_in_step(group, std::move(request), in, out, in_place);
-  return start_now(group, std::move(request), in, out, in_place);
+  const auto start = observe::is_recorded() ? start_in_step : start_now;
+  return start(group, std::move(request), in, out);
 }
 
 // The engine gets a copy: after a failure it may still write.

@@ -12,8 +12,8 @@ namespace plugrad::distributed {
 // for ALL_REDUCE.
 Work start_collective(const Group& group, Request request, const Tensor& in, const Tensor& out);
 
-// Runs a collective in place, to its end: it is no call of a step. Does nothing for a process alone, whose group is
-// undefined. numbers: elements of request.dtype.
+// Runs a collective in place and waits for its end, outside of any step. Does nothing if the group is undefined, as it is
+// for a process alone. numbers: elements of request.dtype.
 void exchange_numbers(const Group& group, Request request, std::span<std::byte> numbers);
 // Replaces numbers by their sums, minima or maxima over all ranks.
 void reduce_numbers(const Group& group, std::span<double> numbers, uint32_t how);

@@ -1,6 +1,7 @@
 #include <core/distributed/collective_start.hpp>
 #include <core/distributed/data_parallel_state.hpp>
 #include <core/ops/argument.hpp>
+#include <core/runtime/fnv.hpp>
 #include <core/runtime/observe/observer.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -12,11 +13,11 @@
 
 namespace plugrad::distributed {
 namespace {
-// FNV-1a of what must be equal on all ranks.
+// A hash of everything that must be equal on all ranks.
 uint64_t form_of(const std::vector<Tensor>& parameters, const std::vector<Tensor>& buffers,
                  const DataParallelOptions& options) {
-  uint64_t h = 0xcbf29ce484222325u;
-  const auto mix = [&](int64_t word) { h = (h ^ static_cast<uint64_t>(word)) * 0x100000001b3u; };
+  Fnv hash;
+  const auto mix = [&](int64_t word) { hash.add(static_cast<uint64_t>(word)); };
   for (const std::vector<Tensor>* all : {&parameters, &buffers})
     for (const Tensor& each : *all) {
       mix(static_cast<int64_t>(each.dtype()) + 100 * each.requires_grad());
@@ -25,12 +26,12 @@ uint64_t form_of(const std::vector<Tensor>& parameters, const std::vector<Tensor
     }
   mix(static_cast<int64_t>(options.bucket_bytes));
   mix(options.slices);
-  return h;
+  return hash.value();
 }
 
 int size_of(const Group& group) { return group.defined() ? group.size() : 1; }
 int rank_of(const Group& group) { return group.defined() ? group.rank() : 0; }
-// Numbers for tell_steps, which no other setting has.
+// Returns the first of 2^32 numbers for tell_steps. No other setting has these numbers.
 uint64_t next_id() {
   static std::atomic<uint64_t> count{0};
   return ++count << 32;
@@ -42,8 +43,7 @@ DataParallelState::DataParallelState(const std::vector<Tensor>& parameters, cons
                                      const DataParallelOptions& options)
     : buffers(all_buffers), group_(chosen(options.group)), bucket_bytes_(options.bucket_bytes),
       order_(options.slices && options.order == Order::automatic ? Order::ordered : options.order),
-      is_sliced_(options.slices > 0), id_(next_id()) {
-  now_.unit = options.unit;
+      is_sliced_(options.slices > 0), id_(next_id()), unit_(options.unit) {
   for (const Tensor& each : parameters)
     if (each.requires_grad()) parameters_.push_back(each);
   if (parameters_.empty()) refuse(kDataParallel, "no parameter requires a gradient");
@@ -62,7 +62,7 @@ DataParallelState::DataParallelState(const std::vector<Tensor>& parameters, cons
 
 DataParallelState::~DataParallelState() {
   for (HookHandle& each : handles_) each.remove();
-  now_.pass = 0;
+  pass_ = 0;
   synchronizes_ = true;
   tell_steps();
 }
@@ -98,7 +98,7 @@ void DataParallelState::place() {
   places_.resize(parameters_.size());
   for (size_t b = 0; b < buckets_.size(); ++b)
     for (size_t k = 0; k < buckets_[b].parameters.size(); ++k) places_[buckets_[b].parameters[k]] = {b, k};
-  now_.figures.buckets = buckets_.size();
+  figures_.buckets = buckets_.size();
 }
 
 void DataParallelState::add_hooks() {
@@ -119,7 +119,7 @@ void DataParallelState::begin(bool has_data) {
   arrived_.assign(parameters_.size(), 0);
   used_.assign(parameters_.size(), 0);
   for (Bucket& each : buckets_) each.arrived = 0;
-  recorded_ = observe::is_recorded() ? std::make_shared<RecordedPass>() : nullptr;
+  recorded_ = observe::is_recorded() ? std::make_shared<Uses>() : nullptr;
   in_step({}, {"a pass of DataParallel", [has_data](DataParallelState& state) { state.begin_now(has_data); }});
 }
 
@@ -144,7 +144,7 @@ void DataParallelState::fill(Bucket& bucket, size_t place, const Tensor& grad) {
 void DataParallelState::arrived(size_t i, const Tensor& grad) {
   if (!synchronizes_) return;
   const NoGrad unrecorded;
-  if (!now_.in_pass || arrived_[i]) begin(true);  // a pass that failed left its gradients behind
+  if (!in_pass_ || arrived_[i]) begin(true);  // a pass that failed left its gradients behind
   ++hooked_;
   arrived_[i] = used_[i] = 1;
   if (!is_ordered_ && std::ranges::find(arrivals_, i) == arrivals_.end()) arrivals_.push_back(i);
@@ -168,8 +168,8 @@ void DataParallelState::complete(Bucket& bucket) {
 
 // Buckets start in their order, on all ranks alike, in whatever order the gradients come.
 void DataParallelState::start_full(bool all) {
-  while (now_.next < buckets_.size()) {
-    const size_t b = now_.next;
+  while (next_ < buckets_.size()) {
+    const size_t b = next_;
     Bucket& bucket = buckets_[b];
     if (bucket.arrived < bucket.parameters.size()) {
       if (!all) return;
@@ -183,7 +183,7 @@ void DataParallelState::start_full(bool all) {
 }
 
 void DataParallelState::stored() {
-  if (!now_.in_pass || ++stored_ < hooked_) return;
+  if (!in_pass_ || ++stored_ < hooked_) return;
   end_pass();
 }
 
@@ -196,7 +196,7 @@ bool DataParallelState::end_pass() {
   in_step(memory, {"the mean of gradients, wait",
                    [pass = recorded_, used = used_](DataParallelState& state) { state.finish_now(used, pass.get()); }});
   recorded_ = nullptr;
-  if (now_.pass) {
+  if (pass_) {
     for (Tensor& each : parameters_) each.clear_grad();
     return true;
   }
@@ -244,7 +244,7 @@ bool DataParallelState::pass_without_data() {
 
 bool DataParallelState::step_without_data() {
   bool any = false;
-  for (int i = now_.pass; i < passes_; ++i) any = pass_without_data();
+  for (int i = pass_; i < passes_; ++i) any = pass_without_data();
   return any;
 }
 

@@ -1,4 +1,4 @@
-// What DataParallel knows, and what it does in each pass.
+// The state of DataParallel, and its work in each pass.
 #pragma once
 #include <core/autograd/hooks.hpp>
 #include <core/distributed/buckets.hpp>
@@ -17,21 +17,8 @@ namespace plugrad::distributed {
 
 inline constexpr const char* kDataParallel = "DataParallel";  // in messages
 
-// Where a process is in its steps.
-struct DataParallelProgress {
-  double unit = 0;  // the weight that counts as 1, equal on all ranks; 0: not known yet
-  bool in_pass = false;
-  int pass = 0;                         // of the step
-  size_t next = 0;                      // the bucket to start next
-  std::vector<char> used = {};          // by parameter: whether this rank used it in the step's passes that are over
-  double weights = 0, pass_weight = 0;  // of the passes of the step, and of the running pass
-  DataParallelFigures figures = {};
-};
-
-// A pass as a part of a compiled step. A replay repeats the decisions of the recorded pass.
-struct RecordedPass {
-  std::vector<char> shared = {};  // by parameter: whether any rank used it in the step; empty but in the last pass
-};
+// By parameter: whether a rank, or any rank, used it.
+using Uses = std::vector<char>;
 
 class DataParallelState : public std::enable_shared_from_this<DataParallelState> {
  public:
@@ -48,7 +35,7 @@ class DataParallelState : public std::enable_shared_from_this<DataParallelState>
   int passes() const { return passes_; }
   const Group& group() const { return group_; }
   bool synchronizes() const { return synchronizes_; }
-  const DataParallelFigures& figures() const { return now_.figures; }
+  const DataParallelFigures& figures() const { return figures_; }
   const std::vector<Tensor> buffers;
 
  private:
@@ -76,17 +63,17 @@ class DataParallelState : public std::enable_shared_from_this<DataParallelState>
   // Runs a task now, and in each replay of the step that this thread records. memory: what the task reads and writes.
   void in_step(const std::vector<Tensor>& memory, StepTask task);
   void begin_now(bool has_data);
-  void start_now(size_t bucket, bool is_early, bool scales, const std::vector<char>& used);
-  void finish_now(const std::vector<char>& used, RecordedPass* recorded);
+  void start_now(size_t bucket, bool is_early, bool scales, const Uses& used);
+  void finish_now(const Uses& used, Uses* recorded);
   void exchange();
   // What ranks tell each other in a step: whether they used each parameter, their weights, their steps.
   int64_t numbers() const { return std::ssize(parameters_) + 2; }
-  std::vector<double> own_numbers(const std::vector<char>& used) const;
-  void follow(RecordedPass& recorded) const;
+  std::vector<double> own_numbers(const Uses& used) const;
+  void follow(Uses& recorded) const;
   // Makes compiled steps depend on the place in a step, and on no_sync.
   void tell_steps();
 
-  double scale_of(const Tensor& x) const { return weight_ / now_.unit * shrink(x); }
+  double scale_of(const Tensor& x) const { return weight_ / unit_ * shrink(x); }
   // Sums of halves are of parts of the gradients: they may overflow where their mean does not.
   double shrink(const Tensor& x) const;
 
@@ -107,14 +94,20 @@ class DataParallelState : public std::enable_shared_from_this<DataParallelState>
   const uint64_t id_;
   uint64_t told_ = 0;  // see tell_steps
 
-  DataParallelProgress now_;
+  double unit_;  // the weight that counts as 1, equal on all ranks; 0: not known yet
+  bool in_pass_ = false;
+  int pass_ = 0;                          // of the step
+  size_t next_ = 0;                       // the bucket to start next
+  Uses used_before_;                      // in the passes of the step before the running one
+  double weights_ = 0, pass_weight_ = 0;  // of the passes of the step, and of the running pass
+  DataParallelFigures figures_;
   std::vector<double> sums_;  // of the last step, over all ranks: uses of each parameter, weights, numbers of steps
   // Of the running pass:
   bool has_data_ = true;
-  size_t hooked_ = 0, stored_ = 0;          // gradients
-  std::vector<char> arrived_;               // by parameter
-  std::vector<char> used_;                  // by parameter: has arrived, or has a gradient from before
-  std::shared_ptr<RecordedPass> recorded_;  // null: no step is recorded
+  size_t hooked_ = 0, stored_ = 0;  // gradients
+  Uses arrived_;
+  Uses used_;                       // has arrived, or has a gradient from before
+  std::shared_ptr<Uses> recorded_;  // in a compiled step: by all ranks, once the step is over; null: no step is recorded
 };
 
 }  // namespace plugrad::distributed

@@ -3,7 +3,7 @@
 #include <core/distributed/data_parallel_state.hpp>
 #include <core/ops/argument.hpp>
 #include <core/runtime/observe/observer.hpp>
-#include <core/tensor/host_step.hpp>
+#include <core/tensor/host_task.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/transfer.hpp>
@@ -14,7 +14,7 @@
 namespace plugrad::distributed {
 using Clock = std::chrono::steady_clock;
 
-class DataParallelState::StepCall final : public HostStep {
+class DataParallelState::StepCall final : public HostTask {
  public:
   StepCall(std::weak_ptr<DataParallelState> of, StepTask task) : of_(std::move(of)), task_(std::move(task)) {}
   void call(std::span<const Tensor>) override { task_.run(*state()); }
@@ -37,7 +37,7 @@ void DataParallelState::in_step(const std::vector<Tensor>& memory, StepTask task
 }
 
 void DataParallelState::tell_steps() {
-  const uint64_t now = 2 * static_cast<uint64_t>(now_.pass) + !synchronizes_;
+  const uint64_t now = 2 * static_cast<uint64_t>(pass_) + !synchronizes_;
   if (now == told_) return;
   observe::flip_setting(id_ + told_);
   observe::flip_setting(id_ + now);
@@ -56,22 +56,22 @@ void DataParallelState::set_synchronizing(bool on) {
 }
 
 void DataParallelState::begin_now(bool has_data) {
-  if (now_.unit == 0) {  // in the first pass of a job, all ranks agree on it
-    now_.unit = has_data ? weight_ : 0;
-    reduce_numbers(group_, {&now_.unit, 1}, PLUGRAD_REDUCE_MAX);
+  if (unit_ == 0) {  // in the first pass of a job, all ranks agree on it
+    unit_ = has_data ? weight_ : 0;
+    reduce_numbers(group_, {&unit_, 1}, PLUGRAD_REDUCE_MAX);
   }
-  if (now_.in_pass && now_.next)
+  if (in_pass_ && next_)
     refuse(kDataParallel,
            "an earlier backward pass failed while its gradients were on their way: make DataParallel anew on all ranks");
-  if (now_.in_pass) now_.weights -= now_.pass_weight;  // of a pass that failed
-  now_.in_pass = true;
-  now_.next = 0;
-  if (now_.pass == 0) {
-    now_.used.assign(parameters_.size(), 0);
-    now_.weights = 0;
+  if (in_pass_) weights_ -= pass_weight_;  // of a pass that failed
+  in_pass_ = true;
+  next_ = 0;
+  if (pass_ == 0) {
+    used_before_.assign(parameters_.size(), 0);
+    weights_ = 0;
   }
-  now_.pass_weight = has_data ? weight_ : 0;
-  now_.weights += now_.pass_weight;
+  pass_weight_ = has_data ? weight_ : 0;
+  weights_ += pass_weight_;
 }
 
 namespace {
@@ -89,46 +89,46 @@ std::vector<double> read_numbers(const Tensor& from) {
 
 // scales: by this rank's weight, if the gradients came without it. used: by parameter, in this pass; of all parameters where
 // the bucket is the last.
-void DataParallelState::start_now(size_t b, bool is_early, bool scales, const std::vector<char>& used) {
+void DataParallelState::start_now(size_t b, bool is_early, bool scales, const Uses& used) {
   const NoGrad unrecorded;
   Bucket& bucket = buckets_[b];
-  now_.next = b + 1;
+  next_ = b + 1;
   const double scale = scale_of(bucket.flat);
   if (scales && scale != 1) bucket.flat.mul_(scale);
   if (bucket.tail.defined()) {
-    const bool is_last = now_.pass + 1 == passes_;
+    const bool is_last = pass_ + 1 == passes_;
     write_numbers(bucket.tail, is_last ? own_numbers(used) : std::vector<double>(static_cast<size_t>(numbers())));
   }
-  if (!add_pass(bucket, now_.pass, passes_)) return;
-  now_.figures.early += is_early;
+  if (!add_pass(bucket, pass_, passes_)) return;
+  figures_.early += is_early;
   if (group_.defined())
     bucket.work = all_reduce(bucket.flat, ReduceOp::sum, {.group = group_, .async_op = true, .order = order_});
 }
 
 // used: by parameter, in this pass.
-void DataParallelState::finish_now(const std::vector<char>& used, RecordedPass* recorded) {
+void DataParallelState::finish_now(const Uses& used, Uses* recorded) {
   const NoGrad unrecorded;
-  now_.in_pass = false;
-  for (size_t i = 0; i < used.size(); ++i) now_.used[i] = static_cast<char>(now_.used[i] | used[i]);
-  now_.pass = (now_.pass + 1) % passes_;
+  in_pass_ = false;
+  for (size_t i = 0; i < used.size(); ++i) used_before_[i] = static_cast<char>(used_before_[i] | used[i]);
+  pass_ = (pass_ + 1) % passes_;
   tell_steps();
-  if (now_.pass) return;
+  if (pass_) return;
   exchange();
-  ++now_.figures.steps;
+  ++figures_.steps;
   if (recorded) follow(*recorded);
   const double total = sums_[parameters_.size()];
   for (Bucket& bucket : buckets_) {
-    const double mean = total > 0 ? now_.unit / total / shrink(bucket.flat) : 1;
+    const double mean = total > 0 ? unit_ / total / shrink(bucket.flat) : 1;
     if (mean != 1) bucket.flat.mul_(mean);
   }
 }
 
 // Of this rank, after a pass in which it used these parameters. Steps are counted to 2^16, so that f32 holds all sums.
-std::vector<double> DataParallelState::own_numbers(const std::vector<char>& used) const {
+std::vector<double> DataParallelState::own_numbers(const Uses& used) const {
   std::vector<double> numbers;
-  for (size_t i = 0; i < used.size(); ++i) numbers.push_back(now_.used[i] || used[i]);
-  numbers.push_back(now_.weights);
-  numbers.push_back(static_cast<double>(now_.figures.steps % 65536));
+  for (size_t i = 0; i < used.size(); ++i) numbers.push_back(used_before_[i] || used[i]);
+  numbers.push_back(weights_);
+  numbers.push_back(static_cast<double>(figures_.steps % 65536));
   return numbers;
 }
 
@@ -139,23 +139,23 @@ void DataParallelState::exchange() {
   if (const Tensor& tail = buckets_.back().tail; tail.defined()) {
     sums_ = read_numbers(tail);
   } else {
-    sums_ = own_numbers(now_.used);
+    sums_ = own_numbers(used_before_);
     reduce_numbers(group_, sums_, PLUGRAD_REDUCE_SUM);
   }
-  now_.figures.waited_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  figures_.waited_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
   const double ranks = group_.defined() ? group_.size() : 1;
-  if (sums_.back() != static_cast<double>(now_.figures.steps % 65536) * ranks)
+  if (sums_.back() != static_cast<double>(figures_.steps % 65536) * ranks)
     refuse(kDataParallel,
-           "rank " + std::to_string(group_.rank()) + " is in step " + std::to_string(now_.figures.steps + 1) +
+           "rank " + std::to_string(group_.rank()) + " is in step " + std::to_string(figures_.steps + 1) +
                ", and another rank is not: all ranks must make the same steps, also those without data (step_without_data)");
 }
 
 // In a replay: which parameters have a gradient is a part of the recording.
-void DataParallelState::follow(RecordedPass& recorded) const {
-  std::vector<char> shared;
+void DataParallelState::follow(Uses& recorded) const {
+  Uses shared;
   for (size_t i = 0; i < parameters_.size(); ++i) shared.push_back(sums_[i] > 0);
-  if (recorded.shared.empty()) recorded.shared = shared;
-  const auto differs = std::ranges::mismatch(shared, recorded.shared).in1 - shared.begin();
+  if (recorded.empty()) recorded = shared;
+  const auto differs = std::ranges::mismatch(shared, recorded).in1 - shared.begin();
   if (differs == std::ssize(shared)) return;
   const auto i = static_cast<size_t>(differs);
   refuse(kDataParallel,

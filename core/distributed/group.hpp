@@ -43,7 +43,7 @@ struct WorkState {
   std::function<void()> then;
   // Set before the work starts, for engines that must be told to wait.
   std::function<void()> complete;
-  // Of a collective that a recorded step started: what wait() does instead.
+  // Replaces wait(), if a recorded step started the collective.
   std::function<void()> in_step;
 };
 

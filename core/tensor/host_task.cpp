@@ -1,4 +1,4 @@
-#include <core/tensor/host_step.hpp>
+#include <core/tensor/host_task.hpp>
 
 #include <core/runtime/observe/observer.hpp>
 #include <core/tensor/impl.hpp>
@@ -14,17 +14,17 @@ Tensor tensor_over(Storage& storage, const plugrad_view& view) {
 }
 }  // namespace
 
-void HostStep::run(const plugrad_op& op, Storage* const* storages) {
+void HostTask::run(const plugrad_op& op, Storage* const* storages) {
   std::vector<Tensor> operands;
   for (int i = 0; i < op.outputs + op.inputs; ++i) operands.push_back(tensor_over(*storages[i], *op.views[i]));
   call(operands);
 }
 
-void run_in_step(const std::shared_ptr<HostStep>& step, const std::vector<Tensor>& outputs,
+void run_in_step(const std::shared_ptr<HostTask>& task, const std::vector<Tensor>& outputs,
                  const std::vector<Tensor>& inputs) {
   std::vector<Tensor> operands = outputs;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
-  if (!observe::is_recorded()) return step->call(operands);
+  if (!observe::is_recorded()) return task->call(operands);
   std::vector<const plugrad_view*> views;
   std::vector<Storage*> storages;
   for (const Tensor& each : operands) {
@@ -36,7 +36,7 @@ void run_in_step(const std::shared_ptr<HostStep>& step, const std::vector<Tensor
   op.views = views.data();
   op.outputs = static_cast<uint16_t>(outputs.size());
   op.inputs = static_cast<uint16_t>(inputs.size());
-  local().observer->run_host(step, operands.empty() ? nullptr : &device_of(operands[0]), op, storages.data());
+  local().observer->run_host(task, operands.empty() ? nullptr : &device_of(operands[0]), op, storages.data());
 }
 
 }  // namespace plugrad

@@ -9,7 +9,7 @@
 
 namespace plugrad {
 
-class HostStep : public observe::HostCall {
+class HostTask : public observe::HostCall {
  public:
   // operands: the outputs, then the inputs.
   virtual void call(std::span<const Tensor> operands) = 0;
@@ -18,7 +18,7 @@ class HostStep : public observe::HostCall {
 
 // Calls it now, and again in each replay of the step that this thread records. A tensor that it reads and writes is an input
 // and an output.
-void run_in_step(const std::shared_ptr<HostStep>& step, const std::vector<Tensor>& outputs,
+void run_in_step(const std::shared_ptr<HostTask>& task, const std::vector<Tensor>& outputs,
                  const std::vector<Tensor>& inputs);
 
 }  // namespace plugrad

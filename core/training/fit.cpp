@@ -32,7 +32,7 @@ class MeanLoss {
     read();
     return total_ / static_cast<double>(rows_);
   }
-  // Of all ranks that train together, which all call it.
+  // The mean over all ranks of the group. All ranks call it.
   double mean(const distributed::DataParallel* parallel) {
     if (!parallel) return mean();
     read();

@@ -204,7 +204,7 @@ TEST(Network, TwoMachinesTrainAsOneDoes) {
   expect_passed(tests, 2);
 }
 
-// The ranks of each side learn that the other side is silent.
+// The link to rank 2 breaks: all three ranks report an error.
 TEST(Network, APartitionIsAnErrorOfAllRanks) {
   const Scratch scratch;
   const Variable folder("PLUGRAD_TEST_FOLDER", scratch.folder()), timeout("PLUGRAD_DISTRIBUTED_TIMEOUT", "2");

@@ -43,7 +43,7 @@ struct CollectiveOptions {
 // Each function throws Error (invalid) for tensors that are undefined, differ in dtype, do not fit in size, or require a
 // gradient and would be written. Tensors may be on any device, and need not be dense. Ranks in `source` and `destination`
 // are those of the group of all ranks. In a compiled step each replay starts the collectives and waits for them as the
-// function did; a function that starts one also waits for it.
+// function did. A function must wait for each collective that it starts.
 //
 // The works of all groups start in the order of the calls, and one collective runs after another, so all ranks need one
 // order of all their works: a message that is sent behind a collective leaves when the collective has ended.
