@@ -17,7 +17,8 @@
 namespace plugrad::distributed {
 using std::chrono::milliseconds;
 namespace {
-constexpr milliseconds kFarewell{2000};  // how long a rank that leaves keeps its connections for the others
+// How long a rank that leaves keeps its connections for the others, and after a failure the store.
+constexpr milliseconds kFarewell{2000};
 
 std::string ranks_text(int size) { return std::to_string(size) + (size == 1 ? " rank" : " ranks"); }
 
@@ -162,20 +163,19 @@ void Job::note(const Call& call) {
 }
 
 void Job::leave() {
-  const bool was_whole = !broken_;
-  if (watch_ && was_whole) try {
+  if (watch_ && !broken_) try {
       watch_->leave();
       if (const std::string cause = watch_->wait_for_leaving(kFarewell); !cause.empty()) break_by(cause, Code::peer_lost);
     } catch (const Error& error) {  // the store is gone, and with it rank 0, which had no more to wait for
       log(LogLevel::info, error.what());
     }
-  const bool failed = was_whole && broken_;
   close_groups();
   const auto end = Engine::Clock::now() + launch_.timeout;
   while (watch_ && store_->port() && !broken_ && Engine::Clock::now() < end && !watch_->all_left())
     std::this_thread::sleep_for(milliseconds(20));
+  if (watch_ && broken_) store_->wait_for_others(kFarewell);
   watch_.reset();
-  if (failed) throw error("destroy_process_group");
+  if (broken_ && !known_) throw error("destroy_process_group");
 }
 
 void Job::close_groups() {
@@ -195,6 +195,7 @@ void Job::close_groups() {
 }
 
 void Job::abort(const std::string& why) {
+  known_ = true;
   if (broken_) return;  // another rank is the cause
   if (watch_) watch_->accuse("rank " + std::to_string(rank_) + " (process " + std::to_string(getpid()) + ") failed: " + why);
   break_by("this rank failed: " + why, Code::peer_lost);
@@ -240,6 +241,7 @@ Error Job::fail(const Call& call, int size, const Ending& ending) {
 }
 
 Error Job::error(const std::string& what, const std::string& before, const std::string& after) const {
+  known_ = true;
   const std::lock_guard lock(mutex_);
   return Error(code_, "[" + what.substr(0, what.find(' ')) + "] " + before + cause_ + after +
                           ". The group cannot be used any more; what was saved is whole: restart all ranks from the last "

@@ -29,7 +29,8 @@ class Job {
 
   // Groups whose connections end when the job breaks. [communication thread]
   void add(plugrad_group* group);
-  // Leaves the job in an orderly way. Waits for the other ranks for 2 s, and as long as they need this rank's store.
+  // Leaves the job in an orderly way. Waits for the other ranks for 2 s, and as long as they need this rank's store. Throws
+  // Error if the job broke and no call has reported the failure yet.
   void leave();
   // Tells the other ranks why this rank fails.
   void abort(const std::string& why);
@@ -62,8 +63,9 @@ class Job {
   plugrad_group* world_ = nullptr;
   int rank_ = -1, size_ = -1;
   std::atomic<bool> broken_{false};
-  bool left_ = false;         // of the communication thread
-  mutable std::mutex mutex_;  // of the members below
+  mutable std::atomic<bool> known_{false};  // to the program, which got an error or caused it
+  bool left_ = false;                       // of the communication thread
+  mutable std::mutex mutex_;                // of the members below
   std::vector<plugrad_group*> groups_;
   std::string cause_;
   Code code_ = Code::peer_lost;

@@ -19,6 +19,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -58,6 +59,8 @@ class Server {
   }
   Server(const Server&) = delete;
   int port() const { return acceptor_.local_endpoint().port(); }
+  // How many ranks are connected.
+  size_t count() const { return count_; }
 
  private:
   void listen(int port) {
@@ -81,7 +84,9 @@ class Server {
     // A rank that did not wait for the answer asks again.
     const std::shared_ptr<void> leaving(nullptr, [&](void*) {
       if (is_new) ranks_.erase(rank);
+      count_ = ranks_.size();
     });
+    count_ = ranks_.size();
     co_await send(socket, is_new ? "yes\n" : "no\n");
     while (is_new) {
       std::istringstream request(co_await line(socket, text));
@@ -117,6 +122,7 @@ class Server {
   std::string greeting_;
   std::map<std::string, std::string> values_;
   std::set<std::string> ranks_;
+  std::atomic<size_t> count_{0};
   asio::io_context context_;  // it ends what still serves, which uses the members before
   tcp::acceptor acceptor_;
   std::thread thread_;
@@ -143,6 +149,10 @@ class TcpStore final : public Store {
   void replace(const std::string& key, const std::string& value) override { ask('r', key, value); }
   std::optional<std::string> get(const std::string& key) override { return ask('g', key, ""); }
   int port() const override { return server_ ? server_->port() : 0; }
+  void wait_for_others(milliseconds most) override {
+    const auto end = steady_clock::now() + most;
+    while (server_ && server_->count() > 1 && steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(20));
+  }
 
  private:
   // Whether the store of this job listens there, and takes this rank. Other servers may say nothing, or something else.

@@ -199,8 +199,12 @@ bool Watch::all_left() {
 }
 
 std::string Watch::accuse(const std::string& cause) {
-  store_.set(kFailed, cause);
-  return store_.get(kFailed).value_or(cause);
+  try {
+    store_.set(kFailed, cause);
+    return store_.get(kFailed).value_or(cause);
+  } catch (const Error&) {  // the store cannot be reached: no other rank can tell more
+    return cause;
+  }
 }
 
 std::string Watch::name_of(int rank, const Beat& beat) const {

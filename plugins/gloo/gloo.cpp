@@ -1,10 +1,9 @@
 // The communicator "gloo": TCP between processes that any launcher started. The ranks meet by the host's store.
 #include <plugins/gloo/collectives.hpp>
+#include <plugins/gloo/connections.hpp>
 
 #include <gloo/allgather.h>
 #include <gloo/config.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <atomic>
@@ -25,7 +24,7 @@
 using std::chrono::milliseconds;
 
 namespace {
-// How long a rank has to answer when the others ask who is still there, and how long the connections for that may take.
+// How long a rank has to answer when the others ask who is still there.
 constexpr milliseconds kAnswer{1500};
 constexpr uint64_t kSendSlot = uint64_t{0x70} << 56, kAskSlot = uint64_t{0x71} << 56;  // no collective of Gloo has these
 
@@ -71,9 +70,9 @@ class HostStore final : public gloo::rendezvous::Store {
 
 struct plugrad_group {
   std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<gloo::rendezvous::Context> context;
+  std::shared_ptr<Connections> context;
   // Only to ask who is still there: a time-out closes all connections of a context.
-  std::shared_ptr<gloo::rendezvous::Context> control;
+  std::shared_ptr<Connections> control;
   const plugrad_store* store = nullptr;
   uint64_t timeout = 0;
   std::string prefix;  // of the keys in the store
@@ -132,20 +131,14 @@ gloo::transport::tcp::attr address(const plugrad_group_options& options) {
   return attr;
 }
 
-std::shared_ptr<gloo::rendezvous::Context> connected(const plugrad_group& group, int rank, int size, milliseconds timeout,
-                                                     const char* what) {
-  auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-  context->setTimeout(milliseconds(group.timeout));
+std::shared_ptr<Connections> connected(const plugrad_group& group, int rank, int size, const char* what) {
   HostStore store(*group.store, group.timeout, group.prefix + what);
-  auto device = group.device;
-  context->connectFullMesh(store, device);
-  context->setTimeout(timeout);
-  return context;
+  return std::make_shared<Connections>(rank, size, store, group.device, milliseconds(group.timeout));
 }
 
 void connect(plugrad_group& group, int rank, int size) {
-  group.context = connected(group, rank, size, milliseconds(group.timeout), ".");
-  group.control = connected(group, rank, size, kAnswer, ".control.");
+  group.context = connected(group, rank, size, ".");
+  group.control = connected(group, rank, size, ".control.");
 }
 
 std::unique_ptr<gloo::transport::UnboundBuffer> exchange(plugrad_group& group, const plugrad_collective& c) {
@@ -252,7 +245,7 @@ plugrad_status split(plugrad_group* group, int32_t color, uint64_t number, plugr
 }
 
 // Sends a byte to each rank, and waits for the byte of each.
-void ask(gloo::rendezvous::Context& control, uint8_t* silent) {
+void ask(Connections& control, uint8_t* silent) {
   const auto size = static_cast<size_t>(control.size);
   char out = 1;
   std::vector<char> in(size);
@@ -287,18 +280,9 @@ plugrad_status failure(plugrad_group* group, plugrad_group_failure* failure) {
   return PLUGRAD_OK;
 }
 
-// Closed connections wake nobody who waits for another one, but a time-out breaks all.
-void time_out(gloo::rendezvous::Context& context) {
-  char nothing = 0;
-  try {
-    context.createUnboundBuffer(&nothing, 0)->waitRecv(milliseconds(1));
-  } catch (const std::exception&) {  // as intended
-  }
-}
-
 void abort(plugrad_group* group) {
   group->break_by("the group was aborted");
-  time_out(*group->context);
+  group->context->abort();
   group->context->closeConnections();
 }
 

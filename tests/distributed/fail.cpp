@@ -19,19 +19,33 @@ int number(std::initializer_list<const char*> names) {
   return -1;
 }
 
-// What happens to the last rank when it comes to its place.
+// Stops this process for 700 ms, with all its threads.
+void pause() {
+  const pid_t process = getpid();
+  if (fork() == 0) {
+    usleep(700'000);
+    kill(process, SIGCONT);
+    _exit(0);
+  }
+  std::raise(SIGSTOP);
+}
+
+// What happens to the last rank, or for "first" to rank 0, when it comes to its place.
 class Fate {
  public:
-  Fate(std::string how, int place)
-      : how_(std::move(how)), left_(place), is_last_(number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"}) + 1 ==
-                                                     number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"})) {}
+  Fate(std::string how, int place) : how_(std::move(how)), left_(place) {
+    const int rank = number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"});
+    is_meant_ = how_ == "first" ? rank == 0 : rank + 1 == number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"});
+  }
   // Each call is a place.
   void pass() {
-    if (left_-- != 0 || !is_last_) return;
+    if (left_-- != 0) return;
+    if (how_ == "first" && !is_meant_) pause();
+    if (!is_meant_) return;
     if (how_ == "kill") std::raise(SIGKILL);
     if (how_ == "stop") std::raise(SIGSTOP);
     if (how_ == "exit") _exit(0);
-    if (how_ == "throw") throw std::runtime_error("the disk is full");
+    if (how_ == "throw" || how_ == "first") throw std::runtime_error("the disk is full");
     if (how_ == "less") ends_ = true;
     if (how_ == "differ") pd::barrier();
     if (how_ == "part") io::write_file(std::string(std::getenv("PLUGRAD_TEST_FOLDER")) + "/part", "");
@@ -41,7 +55,7 @@ class Fate {
  private:
   std::string how_;
   int left_;
-  bool is_last_, ends_ = false;
+  bool is_meant_, ends_ = false;
 };
 
 // Steps like those of training: two buckets in flight, then a file.

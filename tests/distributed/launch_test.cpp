@@ -146,6 +146,21 @@ TEST(Failures, OfRanksThatDoSomethingElse) {
   }
 }
 
+// The store is in the process that fails: it stays until the other ranks know why. `launch` would end ranks that pause, so
+// a shell starts them.
+TEST(Failures, OfTheRankThatHasTheStore) {
+  for (const std::string place : {"3", "8", "20"}) {
+    const std::string script =
+        "unset PLUGRAD_STORE; export MASTER_ADDR=127.0.0.1 MASTER_PORT=29633 WORLD_SIZE=3; "
+        "for r in 0 1 2; do RANK=$r '" PLUGRAD_RANKS "' fail first " +
+        place + " & done; wait";
+    const Outcome outcome = launch(1, {"bash", "-c", script});
+    const std::regex named("survivor: [^\n]*rank 0 \\(process [0-9]+\\) failed: the disk is full");
+    const std::sregex_iterator first(outcome.out.begin(), outcome.out.end(), named), end;
+    EXPECT_EQ(std::distance(first, end), 2) << outcome.out << outcome.err;
+  }
+}
+
 TEST(Failures, OverMpi) {
   if (!has_mpi()) GTEST_SKIP() << "there is no MPI";
   for (const Failure& failure : kFailures) {
