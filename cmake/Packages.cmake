@@ -63,7 +63,7 @@ foreach(backend cpu cuda vulkan reference)
     set(CPACK_DEBIAN_BACKEND-${upper}_PACKAGE_ENHANCES libplugrad0)
   endif()
 endforeach()
-foreach(communicator gloo mpi mpich)
+foreach(communicator gloo mpi mpich nccl)
   if(TARGET plugrad-communicator-${communicator})
     plugrad_package(communicator-${communicator} plugrad-communicator-${communicator} libs
       "plugrad: the plugin that connects processes by ${communicator}")

@@ -2,6 +2,7 @@
 #include <core/distributed/collective_start.hpp>
 
 #include <core/runtime/observe/observer.hpp>
+#include <core/runtime/streams/native.hpp>
 #include <core/tensor/host_task.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/ops/transfer.hpp>
@@ -49,7 +50,59 @@ class HostElements {
 
 using Elements = std::shared_ptr<HostElements>;
 
+// --- Device memory that the engine takes.
+
+bool is_reducible(uint8_t dtype) {
+  constexpr uint8_t kDTypes[] = {PLUGRAD_F16, PLUGRAD_BF16, PLUGRAD_F32, PLUGRAD_F64,
+                                 PLUGRAD_I8,  PLUGRAD_U8,   PLUGRAD_I32, PLUGRAD_I64};
+  return std::ranges::find(kDTypes, dtype) != std::end(kDTypes);
+}
+
+// The engine's sums are in an order of its own.
+bool is_taken(const Group& group, const Request& request, const Tensor& in, const Tensor& out) {
+  const Tensor& any = in.defined() ? in : out;
+  const bool is_message = request.kind == PLUGRAD_COLL_SEND || request.kind == PLUGRAD_COLL_RECV;
+  if (!any.defined() || group.size() == 1 || request.ordered || is_message) return false;
+  const DeviceState& device = device_of(any);
+  const int32_t taken = group.state().job().engine().table().dlpack_type;
+  if (!taken || device.info.dlpack_type != taken || !device.native) return false;
+  if (request.how && !is_reducible(request.dtype)) return false;
+  if (!in.defined() || !out.defined()) return is_dense(view_of(any));
+  return &device_of(out) == &device && storage_of(in) != storage_of(out) && is_dense(view_of(in)) && is_dense(view_of(out));
+}
+
+char* address_of(const Tensor& x) { return reinterpret_cast<char*>(view_of(x).buffer) + view_of(x).offset; }
+
+// The tensors' work so far comes before the collective, and their work after wait() behind it.
+Work start_on_device(const Group& group, Request request, const Tensor& in, const Tensor& out) {
+  const bool is_in_place = request.kind == PLUGRAD_COLL_ALL_REDUCE || request.kind == PLUGRAD_COLL_BROADCAST;
+  DeviceState& device = device_of(in.defined() ? in : out);
+  auto state = std::make_shared<WorkState>();
+  for (const Tensor& each : {in, out})
+    if (each.defined()) state->memory.push_back(each);
+  if (in.defined()) request.from = address_of(in);
+  if (out.defined()) request.to = address_of(out);
+  if (is_in_place) {
+    if (!request.from) request.from = request.to;
+    if (!request.to) request.to = const_cast<void*>(request.from);
+  }
+  if (Tensor written = out; written.defined()) raise_version(written);
+  request.stream = native::side_stream(device);
+  request.device = device.info.dlpack_index;
+  for (const Tensor& each : state->memory) native::release(*storage_of(each), request.stream);
+  // From then on the memory may be used again, in the order of the device's own stream.
+  state->then = [&memory = state->memory, stream = request.stream] {
+    for (const Tensor& each : memory) native::acquire(*storage_of(each), stream);
+    memory.clear();
+  };
+  group.state().submit(std::move(request), state);
+  return Work(std::move(state));
+}
+
 Work start_now(const Group& group, Request request, const Tensor& in, const Tensor& out) {
+  if (request.dtype == PLUGRAD_BOOL && request.how) request.dtype = PLUGRAD_U8;
+  const Tensor read = request.kind == PLUGRAD_COLL_ALL_REDUCE ? Tensor() : in;  // it is in place
+  if (is_taken(group, request, read, out)) return start_on_device(group, std::move(request), read, out);
   Elements from, to;
   if (request.kind == PLUGRAD_COLL_ALL_REDUCE) from = to = std::make_shared<HostElements>(out, true, true);
   else {
@@ -59,7 +112,6 @@ Work start_now(const Group& group, Request request, const Tensor& in, const Tens
   }
   if (from) request.from = from->data();
   if (to) request.to = to->data();
-  if (request.dtype == PLUGRAD_BOOL && request.how) request.dtype = PLUGRAD_U8;
   auto state = std::make_shared<WorkState>();
   state->then = [from, to] {
     if (to) to->finish();
@@ -73,13 +125,16 @@ void finish(WorkState& state) {
   if (state.complete) state.complete();
   std::unique_lock lock(state.mutex);
   // On a busy core, a thread that sleeps waits for the end of another thread's slice, some 4 ms.
-  for (const auto end = Engine::Clock::now() + kSpin; !state.ended && Engine::Clock::now() < end;) {
+  for (const auto end = Engine::Clock::now() + kSpin; !state.ended && !state.in_order && Engine::Clock::now() < end;) {
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
   }
-  state.changed.wait(lock, [&] { return state.ended; });
-  if (state.error) std::rethrow_exception(state.error);
+  state.changed.wait(lock, [&] { return state.ended || state.in_order; });
+  if (state.error) {
+    state.job->tell();
+    std::rethrow_exception(state.error);
+  }
   if (const auto then = std::exchange(state.then, {})) then();
 }
 

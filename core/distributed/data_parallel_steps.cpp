@@ -138,6 +138,8 @@ void DataParallelState::exchange() {
   for (Bucket& each : buckets_) each.work.wait();
   if (const Tensor& tail = buckets_.back().tail; tail.defined()) {
     sums_ = read_numbers(tail);
+    // Of a group on a device that broke meanwhile, the sums are unfinished.
+    if (group_.defined()) group_.state().require_whole(kDataParallel);
   } else {
     sums_ = own_numbers(used_before_);
     reduce_numbers(group_, sums_, PLUGRAD_REDUCE_SUM);

@@ -232,6 +232,10 @@ void Engine::complete(std::span<const void* const> owners, const std::function<b
   for (Naps naps; !done(); naps.take()) progress();
 }
 
+void Engine::complete_on_devices() {
+  for (Naps naps; std::ranges::any_of(in_flight_, &InFlight::is_on_device); naps.take()) progress();
+}
+
 void Engine::drop(plugrad_group* group, const Ending& why) {
   std::list<InFlight> dropped;
   for (auto each = in_flight_.begin(); each != in_flight_.end();) {

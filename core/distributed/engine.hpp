@@ -55,12 +55,15 @@ class Engine {
     std::function<bool()> ends_early;
     std::function<void(const Ending&)> ended;
     const void* owner;
+    bool is_on_device = false;  // no thread waits for it, so leaving does
   };
   Ending start(InFlight flight, const plugrad_collective& collective);
   // Waits for the send or receive of an owner, unless the engine polls.
   void complete(const void* owner);
   // Waits for sends and receives of these owners until done() holds, with polls too.
   void complete(std::span<const void* const> owners, const std::function<bool()>& done);
+  // Waits for the ends of collectives on devices, at most until their deadlines.
+  void complete_on_devices();
   // Gives up what is in flight in a broken group.
   void drop(plugrad_group* group, const Ending& why);
 

@@ -61,6 +61,14 @@ void WorkState::end(std::exception_ptr why) {
   changed.notify_all();
 }
 
+void WorkState::order() {
+  {
+    const std::lock_guard lock(mutex);
+    in_order = true;
+  }
+  changed.notify_all();
+}
+
 GroupState::GroupState(std::shared_ptr<Job> job, plugrad_group* handle, int rank, std::vector<int> ranks, std::string name)
     : job_(std::move(job)), handle_(handle), rank_(rank), size_(static_cast<int>(ranks.size())), ranks_(std::move(ranks)),
       name_(std::move(name)), process_(getpid()), sent_(ranks_.size()), received_(ranks_.size()) {}
@@ -106,7 +114,10 @@ std::shared_ptr<GroupState> GroupState::split(const std::vector<int>& ranks) {
     if (ending.status) error = pointer_to(job_->fail({"", 0, "new_group", true}, size_, ending));
     else if (part) job_->add(part);
   });
-  if (error) std::rethrow_exception(error);
+  if (error) {
+    job_->tell();
+    std::rethrow_exception(error);
+  }
   if (is_in && size != static_cast<int>(ranks.size()))
     throw Error(Code::invalid, "[new_group] this rank names " + std::to_string(ranks.size()) + " ranks, but " +
                                    std::to_string(size) + " ranks name themselves: give the same list on all ranks");
@@ -119,13 +130,20 @@ void GroupState::submit(Request request, const std::shared_ptr<WorkState>& work)
     throw Error(Code::device_lost, "[" + request.text() +
                                        "] this process was forked from the rank: start ranks as programs "
                                        "of their own, as `plugrad launch` does");
-  if (job_->broken()) throw job_->error(request.text());
+  require_whole(request.text());
+  work->job = job_;
   const observe::Event starting(EventKind::exchange, profiling::is_on() ? (request.text() + ", start").c_str() : "",
                                 nullptr);
   Engine& engine = job_->engine();
   if (is_message(request.kind) && !engine.table().test)
     work->complete = [&engine, owner = work.get()] { engine.call([&] { engine.complete(owner); }); };
   engine.post([self = shared_from_this(), request = std::move(request), work] { self->execute(request, work); });
+}
+
+void GroupState::require_whole(const std::string& what) const {
+  if (!job_->broken()) return;
+  job_->tell();
+  throw job_->error(what);
 }
 
 plugrad_collective GroupState::collective_of(const Request& request) {
@@ -138,8 +156,11 @@ plugrad_collective GroupState::collective_of(const Request& request) {
   c.counts = request.counts.empty() ? nullptr : request.counts.data();
   c.dtype = request.dtype;
   c.item = static_cast<uint32_t>(element_size(request.dtype));
-  c.how = request.how;
+  const bool averages = job_->engine().table().capabilities & PLUGRAD_COMM_AVERAGES;
+  c.how = averages && request.average && !request.ordered ? uint32_t{PLUGRAD_REDUCE_AVERAGE} : request.how;
   c.peer = request.peer;
+  c.stream = request.stream;
+  c.device = request.device;
   if (is_message(request.kind)) {
     c.number = ++(request.kind == PLUGRAD_COLL_SEND ? sent_ : received_)[static_cast<size_t>(request.peer)];
     c.fingerprint = mixed({c.number, PLUGRAD_COLL_SEND, c.dtype, c.count});
@@ -157,6 +178,7 @@ void GroupState::execute(const Request& request, const std::shared_ptr<WorkState
     job_->require_whole(request.text());
     if (is_message(request.kind)) return exchange(request, work);
     if (checks_calls() && size_ > 1) check_same(request);
+    if (request.stream) return start_on_device(request, work);
     const plugrad_collective c = collective_of(request);
     if (size_ == 1) {
       execute_alone(request);
@@ -186,11 +208,12 @@ Ending GroupState::reduce(const plugrad_collective& c, const Request& request) {
                                   c.count * element_size(request.dtype));
   const Composer composer{job_->engine(), handle_, rank_, size_, job_->launch().timeout, [this] { return job_->broken(); }};
   const bool reduces = c.kind == PLUGRAD_COLL_ALL_REDUCE || c.kind == PLUGRAD_COLL_REDUCE_SCATTER;
+  const bool divides = request.average && c.how != PLUGRAD_REDUCE_AVERAGE;
   // The sum of halves may overflow where their mean does not.
-  const bool wide = request.average && accumulator_of(static_cast<DType>(c.dtype)) != static_cast<DType>(c.dtype);
+  const bool wide = divides && accumulator_of(static_cast<DType>(c.dtype)) != static_cast<DType>(c.dtype);
   if (reduces && (request.ordered || wide)) return composer.reduce(c, request.average);
   const Ending ending = composer.run(c);
-  if (!ending.status && request.average) divide(request.dtype, c.to, c.count, size_);
+  if (!ending.status && divides) divide(request.dtype, c.to, c.count, size_);
   return ending;
 }
 
@@ -200,16 +223,32 @@ void GroupState::exchange(const Request& request, const std::shared_ptr<WorkStat
                   request.text() + (c.kind == PLUGRAD_COLL_SEND ? " to rank " : " of rank ") +
                       std::to_string(ranks_[static_cast<size_t>(request.peer)]),
                   false};
-  if (!c.count) return work->end({});
-  const auto ended = [self = shared_from_this(), work, call](const Ending& ending) {
+  fly(c, call, work);
+}
+
+// The device, and no thread, waits for the other ranks.
+void GroupState::start_on_device(const Request& request, const std::shared_ptr<WorkState>& work) {
+  const plugrad_collective c = collective_of(request);
+  const observe::Event starting(EventKind::exchange, profiling::is_on() ? request.text().c_str() : "", nullptr,
+                                c.count * c.item);
+  job_->note(call_of(request, true));
+  fly(c, call_of(request, true), work);
+}
+
+// Starts what ends later, and what other tasks of the communication thread need not wait for.
+void GroupState::fly(const plugrad_collective& c, Call call, const std::shared_ptr<WorkState>& work) {
+  if (!c.count && !c.counts) return work->end({});
+  const auto ended = [self = shared_from_this(), work, call = std::move(call)](const Ending& ending) {
+    if (call.number == self->number_) self->job_->note({call.group, call.number, call.what, false});
     if (!ending.status) return work->end({});
     if (self->job_->engine().table().test) leave_to_engine(work);
     work->end(pointer_to(self->job_->fail(call, self->size_, ending)));
   };
   const auto deadline = Engine::Clock::now() + job_->launch().timeout;
-  const Ending started =
-      job_->engine().start({handle_, nullptr, deadline, [this] { return job_->broken(); }, ended, work.get()}, c);
-  if (started.status) ended(started);
+  const Ending started = job_->engine().start(
+      {handle_, nullptr, deadline, [this] { return job_->broken(); }, ended, work.get(), c.stream != nullptr}, c);
+  if (started.status) return ended(started);
+  if (c.stream) work->order();
 }
 
 // PLUGRAD_DISTRIBUTED_CHECK: the ranks compare what they are about to do, so that a difference is an error of all at once.

@@ -3,6 +3,7 @@
 #include <core/distributed/job.hpp>
 #include <plugrad/distributed/collectives.hpp>
 #include <plugrad/tensor/dtype.hpp>
+#include <plugrad/tensor/tensor.hpp>
 
 #include <condition_variable>
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace plugrad::distributed {
 
-// A collective of the program: the memory is the host's, and lives until the work ends.
+// A collective of the program. The memory lives until the work ends.
 struct Request {
   uint32_t kind = 0;
   uint8_t dtype = PLUGRAD_U8;
@@ -27,6 +28,8 @@ struct Request {
   int peer = -1;                      // in this group
   bool average = false;               // divides a sum by the number of ranks
   bool ordered = false;               // sums as a binary tree over the ranks
+  void* stream = nullptr;             // of device memory, as in plugrad_collective
+  int device = -1;
   // "all_reduce of 1024 f32"
   std::string text() const;
 };
@@ -34,13 +37,19 @@ struct Request {
 struct WorkState {
   // Marks the work as ended, by an error or without.
   void end(std::exception_ptr why);
+  // Marks the work as one that the device's stream waits for.
+  void order();
 
   std::mutex mutex;
   std::condition_variable changed;
   bool ended = false;
+  bool in_order = false;  // of device memory: the engine has submitted the collective to its stream
   std::exception_ptr error;
-  // Set before the work starts: done by the thread that waits, once, after the end without an error.
+  std::shared_ptr<Job> job;  // set when the work starts
+  // Set before the work starts: done by the thread that waits, once, after the end without an error, or once in order.
   std::function<void()> then;
+  // Of a device: lives until the engine has done, or until the device's own stream waits for the engine.
+  std::vector<Tensor> memory;
   // Set before the work starts, for engines that must be told to wait.
   std::function<void()> complete;
   // Replaces wait(), if a recorded step started the collective.
@@ -61,6 +70,8 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
 
   // Makes a group of these ranks of the job. All ranks of this group call it; it returns null on ranks outside of the list.
   std::shared_ptr<GroupState> split(const std::vector<int>& ranks);
+  // Throws Error if the job broke. what: the call.
+  void require_whole(const std::string& what) const;
   // Starts a collective. work: with then, if it has one.
   void submit(Request request, const std::shared_ptr<WorkState>& work);
 
@@ -70,6 +81,8 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   void execute(const Request& request, const std::shared_ptr<WorkState>& work);
   void execute_alone(const Request& request);
   void exchange(const Request& request, const std::shared_ptr<WorkState>& work);
+  void fly(const plugrad_collective& collective, Call call, const std::shared_ptr<WorkState>& work);
+  void start_on_device(const Request& request, const std::shared_ptr<WorkState>& work);
   Ending reduce(const plugrad_collective& collective, const Request& request);
   plugrad_collective collective_of(const Request& request);
   Call call_of(const Request& request, bool active) const;

@@ -47,10 +47,16 @@ Job::Job(const ProcessGroupOptions& options) : launch_(launch_of(options)), engi
     ~Told() { leave_pmix(); }
   } at_end{};
   if (!launch_.store.empty()) store_ = open_store(launch_);
+  watch(launch_.rank, launch_.size);  // a rank may end while others still connect
   open(options.options);
   if (!store_ && size_ > 1) share_store();
+  watch(rank_, size_);
+}
+
+void Job::watch(int rank, int size) {
+  if (!store_ || watch_ || rank < 0 || size < 2) return;
   const auto failed = [this](const std::string& cause) { break_by(cause, Code::peer_lost); };
-  if (store_ && size_ > 1) watch_ = std::make_unique<Watch>(*store_, rank_, size_, failed);
+  watch_ = std::make_unique<Watch>(*store_, rank, size, failed);
 }
 
 void Job::open(const OptionList& given) {
@@ -80,7 +86,9 @@ void Job::open(const OptionList& given) {
 }
 
 void Job::throw_unopened(const Ending& ending) const {
-  const std::string cause = store_ ? store_->get(kFailed).value_or("") : "";
+  std::string cause;
+  if (watch_ && ending.status != PLUGRAD_INVALID) cause = watch_->find_ended();
+  else if (store_) cause = store_->get(kFailed).value_or("");
   throw Error(ending.status == PLUGRAD_INVALID ? Code::invalid : Code::peer_lost,
               "[init_process_group] " + cause + (cause.empty() ? "" : " (") + engine_.table().name + ": " + ending.reason +
                   (cause.empty() ? "" : ")"));
@@ -163,6 +171,7 @@ void Job::note(const Call& call) {
 }
 
 void Job::leave() {
+  engine_.call([this] { engine_.complete_on_devices(); });
   if (watch_ && !broken_) try {
       watch_->leave();
       if (const std::string cause = watch_->wait_for_leaving(kFarewell); !cause.empty()) break_by(cause, Code::peer_lost);
@@ -231,7 +240,12 @@ Error Job::fail(const Call& call, int size, const Ending& ending) {
   const bool timed_out = ending.status == PLUGRAD_TIMED_OUT;
   if (!broken_) {
     const auto by_engine = [this](std::vector<uint8_t>& silent) { return ask(silent); };
-    const std::string cause = watch_ ? watch_->find_cause(timed_out, by_engine) : "which rank is lost is unknown";
+    const std::string unknown = "which rank is lost is unknown";
+    // An engine that refuses a call of this rank says why; the other ranks would wait.
+    const std::string own = "rank " + std::to_string(rank_) + ": " + ending.reason;
+    const std::string cause = ending.status == PLUGRAD_INVALID ? (watch_ ? watch_->accuse(own) : own)
+                              : watch_                         ? watch_->find_cause(timed_out, by_engine)
+                                                               : unknown;
     break_by(cause, timed_out ? Code::timed_out : Code::peer_lost);
   }
   const std::string end = timed_out ? " did not end within " + std::to_string(launch_.timeout.count()) + " ms" : " failed";
@@ -241,7 +255,6 @@ Error Job::fail(const Call& call, int size, const Ending& ending) {
 }
 
 Error Job::error(const std::string& what, const std::string& before, const std::string& after) const {
-  known_ = true;
   const std::lock_guard lock(mutex_);
   return Error(code_, "[" + what.substr(0, what.find(' ')) + "] " + before + cause_ + after +
                           ". The group cannot be used any more; what was saved is whole: restart all ranks from the last "

@@ -42,11 +42,14 @@ class Job {
   // Breaks the job, because the engine reported a failure of a call in a group of this size. Returns the call's error.
   // [communication thread]
   Error fail(const Call& call, int size, const Ending& ending);
+  // The program gets the error of a job that broke.
+  void tell() { known_ = true; }
   // The error of a job that broke. what: the call; before and after: words around the cause.
   Error error(const std::string& what,
               const std::string& before = "the group is broken: ", const std::string& after = "") const;
 
  private:
+  void watch(int rank, int size);
   void open(const OptionList& options);
   [[noreturn]] void throw_unopened(const Ending& ending) const;
   void require_size(int wanted_rank, int wanted);
@@ -63,9 +66,9 @@ class Job {
   plugrad_group* world_ = nullptr;
   int rank_ = -1, size_ = -1;
   std::atomic<bool> broken_{false};
-  mutable std::atomic<bool> known_{false};  // to the program, which got an error or caused it
-  bool left_ = false;                       // of the communication thread
-  mutable std::mutex mutex_;                // of the members below
+  std::atomic<bool> known_{false};  // to the program, which got an error or caused it
+  bool left_ = false;               // of the communication thread
+  mutable std::mutex mutex_;        // of the members below
   std::vector<plugrad_group*> groups_;
   std::string cause_;
   Code code_ = Code::peer_lost;

@@ -18,6 +18,8 @@ constexpr milliseconds kLook{100}, kBeat{500};
 // Ranks that do not write a beat for so long have stopped.
 constexpr milliseconds kSilence{1900};
 constexpr milliseconds kVote{600};
+// A rank that dies closes its connections some time before its end can be seen.
+constexpr milliseconds kEnding{400};
 constexpr size_t kHistory = 32;
 
 std::string host_name() {
@@ -307,11 +309,20 @@ std::string Watch::vote(const std::vector<uint8_t>& silent) {
   return text;
 }
 
+std::string Watch::find_ended() {
+  const auto soon = steady_clock::now() + kEnding;
+  do {
+    for (const auto look : {&Watch::known_cause, &Watch::dead_ranks})
+      if (const std::string cause = (this->*look)(); !cause.empty()) return accuse(cause);
+    std::this_thread::sleep_for(milliseconds(10));
+  } while (steady_clock::now() < soon);
+  return "";
+}
+
 std::string Watch::find_cause(bool timed_out, const Ask& ask) {
   try {
     beat();
-    // A rank that dies closes its connections some time before its end can be seen.
-    const auto soon = steady_clock::now() + milliseconds(timed_out ? 20 : 400);
+    const auto soon = steady_clock::now() + (timed_out ? milliseconds(20) : kEnding);
     do {
       for (const auto look : {&Watch::known_cause, &Watch::dead_ranks, &Watch::ranks_that_left, &Watch::ranks_that_differ})
         if (const std::string cause = (this->*look)(); !cause.empty()) return accuse(cause);

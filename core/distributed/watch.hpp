@@ -58,6 +58,8 @@ class Watch {
   bool all_left();
   // Makes this text the cause of the job's failure, unless there is one. Returns the cause.
   std::string accuse(const std::string& cause);
+  // Why the job failed, or which ranks of this host have ended; "" if neither is known within 0.4 s.
+  std::string find_ended();
   // Finds the cause of a failure that the engine reported, and makes it the job's. Takes up to 3 s where no rank is known to
   // have ended.
   std::string find_cause(bool timed_out, const Ask& ask);

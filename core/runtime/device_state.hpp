@@ -85,6 +85,7 @@ class DeviceState {
   StreamState* compute = nullptr;  // null without ASYNC
   StreamState* copies = nullptr;
   const plugrad_native* native = nullptr;  // null without streams or without the extension
+  plugrad_stream* side = nullptr;          // of native::side_stream; under the allocator's mutex
   Allocator allocator{*this};
   std::atomic<bool> lost{false}, detached{false};
 

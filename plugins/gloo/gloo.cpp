@@ -312,6 +312,8 @@ extern "C" const plugrad_communicator* plugrad_communicator_v0(const plugrad_hos
                                              failure,
                                              abort,
                                              close,
-                                             nullptr};
+                                             nullptr,
+                                             0,
+                                             0};
   return &table;
 }

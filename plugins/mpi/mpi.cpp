@@ -1,5 +1,4 @@
-// The communicators "mpi", over any MPI-3 library, and "mpich", over MPICH's ABI. The communication thread makes all calls
-// of MPI.
+// The communicators "mpi", over any MPI-3 library, and "mpich", over MPICH's ABI. One thread makes all calls of MPI.
 #include <plugrad/sdk/communicator.h>
 #include <plugrad/sdk/dtypes.hpp>
 
@@ -377,14 +376,25 @@ char version[MPI_MAX_LIBRARY_VERSION_STRING];
 }  // namespace
 
 extern "C" const plugrad_communicator* plugrad_communicator_v0(const plugrad_host*) {
-  static const plugrad_communicator table = {sizeof table, kCapabilities, PLUGRAD_COMMUNICATOR_LAYOUT,
-                                             PLUGRAD_MPI,  version,       launched,
-                                             open,         split,         start,
-                                             test,         nullptr,       failure,
-                                             abort,        close,         finish};
+  static const plugrad_communicator table = {sizeof table,
+                                             kCapabilities,
+                                             PLUGRAD_COMMUNICATOR_LAYOUT,
+                                             PLUGRAD_MPI,
+                                             version,
+                                             launched,
+                                             open,
+                                             split,
+                                             start,
+                                             test,
+                                             nullptr,
+                                             failure,
+                                             abort,
+                                             close,
+                                             finish,
+                                             0,
+                                             0};
   int length = 0;
   MPI_Get_library_version(version, &length);
-  for (int i = 0; i < length; ++i)
-    if (version[i] == ',' || version[i] == '\n') version[i] = 0;  // of a text with the build's details, only the name
+  *std::find_if(version, version + length, [](char c) { return c == ',' || c == '\n'; }) = 0;  // only the name
   return &table;
 }

@@ -257,10 +257,22 @@ void close(plugrad_group* group) {
 }  // namespace
 
 extern "C" const plugrad_communicator* plugrad_communicator_v0(const plugrad_host*) {
-  static const plugrad_communicator table = {sizeof table, 0,       PLUGRAD_COMMUNICATOR_LAYOUT,
-                                             "sim",        "sim",   launched,
-                                             open,         split,   start,
-                                             test,         nullptr, failure,
-                                             abort,        close,   nullptr};
+  static const plugrad_communicator table = {sizeof table,
+                                             0,
+                                             PLUGRAD_COMMUNICATOR_LAYOUT,
+                                             "sim",
+                                             "sim",
+                                             launched,
+                                             open,
+                                             split,
+                                             start,
+                                             test,
+                                             nullptr,
+                                             failure,
+                                             abort,
+                                             close,
+                                             nullptr,
+                                             0,
+                                             0};
   return &table;
 }

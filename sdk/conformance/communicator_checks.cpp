@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr uint64_t kCounts[] = {1, 3, 1001, 300007};
 constexpr const char* kKinds[] = {"",           "barrier",    "broadcast", "all_reduce", "reduce_scatter",
                                   "all_gather", "all_to_all", "send",      "recv"};
-constexpr const char* kHows[] = {"", "sum", "minimum", "maximum", "product"};
+constexpr const char* kHows[] = {"", "sum", "minimum", "maximum", "product", "average"};
 
 // Element k of rank r: small whole numbers, whose sums and products every dtype holds.
 int number(int rank, uint64_t k) { return 1 + static_cast<int>((k + static_cast<uint64_t>(rank)) % 3); }
@@ -41,11 +41,11 @@ int reduced(uint32_t how, int size, uint64_t k) {
   int result = number(0, k);
   for (int r = 1; r < size; ++r) {
     const int next = number(r, k);
-    if (how == PLUGRAD_REDUCE_SUM) result += next;
+    if (how == PLUGRAD_REDUCE_SUM || how == PLUGRAD_REDUCE_AVERAGE) result += next;
     else if (how == PLUGRAD_REDUCE_PRODUCT) result *= next;
     else result = how == PLUGRAD_REDUCE_MIN ? std::min(result, next) : std::max(result, next);
   }
-  return result;
+  return how == PLUGRAD_REDUCE_AVERAGE ? result / size : result;
 }
 
 std::string text(const plugrad_collective& c) {
@@ -67,7 +67,10 @@ void compare(Rank& rank, plugrad_group* group, const plugrad_collective& c, cons
 
 void reductions(Rank& rank, plugrad_group* group, uint8_t dtype, uint64_t count, std::set<std::string>& declined) {
   const auto size = static_cast<uint64_t>(rank.size());
-  for (uint32_t how = PLUGRAD_REDUCE_SUM; how <= PLUGRAD_REDUCE_PRODUCT; ++how) {
+  // The three ranks have the numbers 1, 2 and 3 in some order, so the average is whole.
+  const bool averages = rank.table().capabilities & PLUGRAD_COMM_AVERAGES && rank.size() == 3 && is_floating(dtype);
+  const uint32_t last = averages ? PLUGRAD_REDUCE_AVERAGE : PLUGRAD_REDUCE_PRODUCT;
+  for (uint32_t how = PLUGRAD_REDUCE_SUM; how <= last; ++how) {
     const Bytes from = of_rank(dtype, count, rank.rank()), before = from;
     const Bytes wanted = filled(dtype, count, [&](uint64_t k) { return reduced(how, rank.size(), k); });
     Bytes to(from.size());

@@ -73,6 +73,33 @@ TEST(Collectives, AllReduce) {
     });
 }
 
+TEST(Collectives, AnEngineForDevicesTakesTheirMemory) {
+  if (pd::world().communicator() != "nccl-emu" || !default_device().name().starts_with("cuda-emu") || size() == 1)
+    GTEST_SKIP() << "the engine takes host memory only";
+  const auto n = static_cast<float>(size());
+  const Tensor x = full({1000}, 1.0 + rank()), all = zeros({size() * 1000}), part = zeros({1000});
+  const Tensor blocks = full({size() * 10}, 1.0 + rank()), mixed = zeros({size() * 10}), whole = full({5}, 6, DType::f16);
+  x.to_vector<float>();  // what was begun before
+  const auto before = default_device().counters();
+  pd::all_reduce(x);
+  pd::all_gather_into_tensor(all, x);
+  pd::reduce_scatter_tensor(part, all, ReduceOp::average);
+  pd::broadcast(part, 0);
+  pd::all_to_all_single(mixed, blocks);
+  pd::all_reduce(whole, ReduceOp::average);
+  const auto after = default_device().counters();
+  EXPECT_EQ(after.uploads, before.uploads);
+  EXPECT_EQ(after.downloads, before.downloads);
+  EXPECT_EQ(part.to_vector<float>(), std::vector<float>(1000, n * (n + 1) / 2));
+  EXPECT_EQ(mixed.to_vector<float>().back(), n);
+  EXPECT_EQ(cast(whole, DType::f32).to_vector<float>(), std::vector<float>(5, 6));
+  // In another order of elements, the engine gets a copy.
+  const Tensor columns = transpose(full({3, 4}, 1.0), 0, 1);
+  pd::all_reduce(columns);
+  EXPECT_EQ(columns.to_vector<float>(), std::vector<float>(12, n));
+  EXPECT_GT(default_device().counters().downloads, after.downloads);
+}
+
 TEST(Collectives, ReduceScatter) {
   for (const int64_t count : {0, 1, 501})
     for_each_reduction([&](DType dtype, ReduceOp op, Order order) {

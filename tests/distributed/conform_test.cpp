@@ -31,6 +31,13 @@ TEST(Conform, Gloo) {
   expect_mentions(report.text, "declined, so a core composes them: all_reduce of bf16");
 }
 
+TEST(Conform, Nccl) {
+  const OverNccl nccl;
+  const Report report = conform(nccl_emu());
+  EXPECT_EQ(report.status, 0) << report.text;
+  expect_mentions(report.text, "declined, so a core composes them: all_reduce of i16, reduce_scatter of i16\n");
+}
+
 TEST(Conform, Mpi) {
   const std::string file = plugin_path("libplugrad-communicator-mpi.so");
   if (!has_mpi()) GTEST_SKIP() << "there is no MPI";

@@ -26,6 +26,12 @@ class Variable {
 inline std::string gloo() { return plugin_path("libplugrad-communicator-gloo.so"); }
 inline std::string sim() { return test_plugin_path("libplugrad-communicator-sim.so"); }
 
+// The communicator nccl over stand-ins of NCCL and of CUDA's driver. PLUGRAD_SIMT: one emulated device for each process.
+inline std::string nccl_emu() { return test_plugin_path("libplugrad-communicator-nccl-emu.so"); }
+class OverNccl {
+  Variable engine_{"PLUGRAD_COMMUNICATOR", nccl_emu()}, devices_{"PLUGRAD_SIMT", "devices=1"};
+};
+
 inline Outcome launch(int ranks, const Words& program, const Words& options = {}) {
   Words words{"launch", "-n", std::to_string(ranks)};
   words.insert(words.end(), options.begin(), options.end());

@@ -35,6 +35,22 @@ TEST(Collectives, OverMpich) {
   for (const int ranks : {1, 2, 3}) expect_passed(mpirun_of_mpich(ranks, kTests), ranks);
 }
 
+// Host memory by staging, and device memory in the order of the device's streams.
+TEST(Collectives, OverNccl) {
+  const OverNccl nccl;
+  expect_passed(launch(3, kTests), 3);
+  const Variable device("PLUGRAD_TEST_DEVICE", "cuda-emu");
+  expect_passed(launch(2, kTests), 2);
+}
+
+TEST(Collectives, OverNcclWithChecks) {
+  const OverNccl nccl;
+  const Variable device("PLUGRAD_TEST_DEVICE", "cuda-emu"), check("PLUGRAD_CAPTURE", "check"),
+      checks("PLUGRAD_DISTRIBUTED_CHECK", "1");
+  expect_passed(launch(2, {PLUGRAD_RANKS, "--gtest_brief=1", "--gtest_filter=CompiledSteps.*:DataParallel.ACompiledStep*"}),
+                2);
+}
+
 // An engine that has only messages: the core composes everything else of them.
 TEST(Collectives, ComposedOfMessages) {
   const Variable engine("PLUGRAD_COMMUNICATOR", sim()), options("PLUGRAD_SIM_OPTIONS", "engine=" + gloo() + ",decline=all");
@@ -183,6 +199,35 @@ TEST(Failures, OverMpich) {
                   "rank 2 has left the group after collective 4");
 }
 
+TEST(Failures, OverNccl) {
+  const OverNccl nccl;
+  const Variable device("PLUGRAD_TEST_DEVICE", "cuda-emu"), timeout("PLUGRAD_DISTRIBUTED_TIMEOUT", "2");
+  std::vector<Failure> failures(std::begin(kFailures), std::end(kFailures));
+  failures.push_back({"stop", "rank 2 \\(process [0-9]+ on [^ ]+\\) gives no sign"});
+  for (const Failure& failure : failures) {
+    SCOPED_TRACE(failure.how);
+    const Scratch scratch;
+    const Variable folder("PLUGRAD_TEST_FOLDER", scratch.folder());
+    expect_named(launch(3, {PLUGRAD_RANKS, "fail", failure.how, "6"}), failure.named, 2, scratch.folder());
+  }
+}
+
+TEST(Failures, OfNcclsDevice) {
+  const OverNccl nccl;
+  const Variable two("PLUGRAD_SIMT", "devices=2"), device("PLUGRAD_TEST_DEVICE", "cuda-emu");
+  const Words program{PLUGRAD_RANKS, "fail", "nothing", "0"};
+  {
+    const Variable option("PLUGRAD_NCCL_EMU_OPTIONS", "device=1");
+    const Outcome outcome = launch(2, program);
+    expect_mentions(outcome.out,
+                    "memory of CUDA device 0, but this process uses device 1 for NCCL: use one device for each "
+                    "rank, or set PLUGRAD_NCCL_OPTIONS=device=0");
+    EXPECT_EQ(count_of(outcome.out, "survivor: "), 2u) << outcome.out;
+  }
+  const Variable option("PLUGRAD_NCCL_EMU_OPTIONS", "device=first");
+  expect_mentions(launch(1, program).out, "device=first: the index of a CUDA device expected, such as device=0");
+}
+
 TEST(Failures, OfTheEngine) {
   const Variable engine("PLUGRAD_COMMUNICATOR", sim()), timeout("PLUGRAD_DISTRIBUTED_TIMEOUT", "2"),
       options("PLUGRAD_SIM_OPTIONS", "engine=" + gloo() + ",fail=3,fail_rank=1");
@@ -245,6 +290,13 @@ TEST(Start, ByTheWrongLauncherNamesBothSizes) {
   const Outcome outcome = launch(2, {PLUGRAD_RANKS});
   expect_mentions(outcome.out, "the launcher started 2 ranks (this is rank 1), but Open MPI");
   expect_mentions(outcome.out, "sees 1 rank (this is rank 0): start the program by the launcher of this library");
+}
+
+TEST(Start, WithoutNcclSaysWhatToInstall) {
+  const Variable engine("PLUGRAD_COMMUNICATOR", nccl_emu()), file("PLUGRAD_NCCL", "/nowhere/libnccl.so.2");
+  expect_mentions(launch(1, {PLUGRAD_RANKS}).out,
+                  "no NCCL; looked for /nowhere/libnccl.so.2. Install NCCL with `pip install "
+                  "nvidia-nccl-cu13`, or -cu12, or set PLUGRAD_NCCL to the absolute path");
 }
 
 TEST(Start, RefusesUnknownCommunicatorsAndOptions) {

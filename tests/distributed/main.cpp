@@ -8,15 +8,22 @@
 #include <cstdio>
 #include <cstdlib>
 
-int main(int argc, char** argv) {
+namespace {
+void choose_device() {
   using namespace plugrad;
-  if (argc == 4 && std::string(argv[1]) == "fail") return test::fail_somewhere(argv[2], std::atoi(argv[3]));
-  ::testing::InitGoogleTest(&argc, argv);
   const char* named = std::getenv("PLUGRAD_TEST_DEVICE");
   const std::string device = named ? named : "cpu";
+  if (device != "cpu") load_plugin(test::test_plugin_path("libplugrad-backend-" + device + ".so"));
+  set_default_device(Device(device));
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace plugrad;
+  ::testing::InitGoogleTest(&argc, argv);
   try {
-    if (device == "sim") load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
-    set_default_device(Device(device));
+    choose_device();
+    if (argc == 4 && std::string(argv[1]) == "fail") return test::fail_somewhere(argv[2], std::atoi(argv[3]));
     distributed::init_process_group();
   } catch (const Error& error) {
     std::printf("%s\n", error.what());

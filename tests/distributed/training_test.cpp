@@ -64,6 +64,11 @@ TEST(Training, SlicesGiveOneDigestOnAnyNumberOfRanks) {
     ASSERT_EQ(mpirun_of_mpich(4, program(in("mpich"))).status, 0);
     EXPECT_EQ(digest_in(scratch.path("mpich")), digest);
   }
+  {
+    const OverNccl nccl;
+    ASSERT_EQ(launch(2, program(in("nccl"))).status, 0);
+    EXPECT_EQ(digest_in(scratch.path("nccl")), digest);
+  }
   for (const int ranks : {2, 4}) {
     if (!has_mpi()) break;
     const std::string name = "mpi" + std::to_string(ranks);

@@ -15,7 +15,8 @@ SOURCE = Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
 COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-vulkan",
-              "backend-reference", "communicator-gloo", "communicator-mpi", "communicator-mpich", "static"]
+              "backend-reference", "communicator-gloo", "communicator-mpi", "communicator-mpich",
+              "communicator-nccl", "static"]
 sys.path[:0] = [str(SOURCE / "tests/house"), str(SOURCE / "tests/install")]
 import binaries  # noqa: E402  (the checks of the build tree apply to the installed tree)
 import tutorial  # noqa: E402

@@ -92,7 +92,8 @@ class Packages(unittest.TestCase):
     def test_1_every_part_has_a_package(self):
         for name in ("libplugrad0", "libplugrad-dev", "libplugrad-static-dev", "plugrad", "plugrad-sdk", "plugrad-conform",
                      "plugrad-backend-cpu", "plugrad-backend-reference", "plugrad-communicator-gloo",
-                     "plugrad-communicator-mpi", "plugrad-communicator-mpich", "python3-plugrad"):
+                     "plugrad-communicator-mpi", "plugrad-communicator-mpich", "plugrad-communicator-nccl",
+                     "python3-plugrad"):
             self.assertIn(name, self.packages)
             contents = run("dpkg-deb", "-c", self.packages[name])
             self.assertIn(f"/usr/share/doc/{name}/copyright", contents)

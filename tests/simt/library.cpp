@@ -8,6 +8,9 @@ namespace {
 void submit(cudaStream_t stream, std::function<void()> work) {
   stream->push({[work = std::move(work)](SharedRange) { work(); }, &stream->device});
 }
+void wait(cudaStream_t stream, std::function<void()> until) {
+  stream->push({[until = std::move(until)](SharedRange) { until(); }});
+}
 [[noreturn]] void fail(const std::string& what) { throw Fault(cudaErrorLaunchFailure, what); }
 bool covers(cudaStream_t stream, const void* address, size_t bytes) { return stream->device.memory.covers(address, bytes); }
 std::string describe(cudaStream_t stream, const void* address) {
@@ -18,7 +21,7 @@ std::string describe(cudaStream_t stream, const void* address) {
 }  // namespace
 
 const Library& library() {
-  static constexpr Library table{submit, fail, covers, describe};
+  static constexpr Library table{submit, fail, covers, describe, wait};
   return table;
 }
 

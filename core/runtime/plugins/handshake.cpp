@@ -64,6 +64,7 @@ std::string negotiate(const plugrad_communicator* table) {
       !table->close)
     return "launched, open, split, start, failure, abort or close is null";
   if (!table->test && !table->wait) return "test and wait are both null";
+  if (table->dlpack_type && !table->test) return "it takes device memory, but test is null";
   if (!table->version) return "its version is null";
   return valid_name(table->name) ? "" : "its name is not of the form [a-z][a-z0-9_-]*";
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace plugrad::native {
@@ -23,6 +24,12 @@ template <class Submit> void submit(DeviceState& device, const streams::Uses& us
   if (status) throw_status(status, "dlpack on " + device.name, take_report());
 }
 
+void* handle_of(const DeviceState& device, plugrad_stream* stream) {
+  void* native = nullptr;
+  device.check(contained(require(device).handle, stream, &native), "native handle of a stream");
+  return native;
+}
+
 }  // namespace
 
 const plugrad_native* find(const plugrad_backend& table, const std::string& device_name) {
@@ -35,10 +42,14 @@ const plugrad_native* find(const plugrad_backend& table, const std::string& devi
   return native;
 }
 
-void* handle(const DeviceState& device) {
-  void* native = nullptr;
-  device.check(contained(require(device).handle, device.compute->handle, &native), "native handle of a stream");
-  return native;
+void* handle(const DeviceState& device) { return handle_of(device, device.compute->handle); }
+
+void* side_stream(DeviceState& device) {
+  const std::lock_guard lock(device.allocator.mutex());
+  if (!device.side)
+    device.check(contained(device.table.stream_create, device.handle, PLUGRAD_COMPUTE_STREAM, &device.side),
+                 "stream_create");
+  return handle_of(device, device.side);
 }
 
 void acquire(Storage& storage, void* from) {

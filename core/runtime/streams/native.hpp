@@ -11,6 +11,10 @@ const plugrad_native* find(const plugrad_backend& table, const std::string& devi
 // Returns the compute stream's native handle. Throws Error (unsupported) without the extension.
 void* handle(const DeviceState& device);
 
+// Returns the native handle of a stream for the work of another library, beside the device's own streams: one for each
+// device, made when it is first needed. Throws Error (unsupported) without the extension.
+void* side_stream(DeviceState& device);
+
 // Later uses of storage wait for the work submitted to native stream `from` so far. The core records a write of storage, so
 // that failures and waits between streams follow. Throws Error (unsupported) without the extension.
 void acquire(Storage& storage, void* from);

@@ -89,7 +89,7 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether the communicator nccl is installed."""
+    """Whether the communicator nccl is installed. It looks for NCCL itself when a group starts."""
     return "nccl" in _plugrad._communicators()
 
 

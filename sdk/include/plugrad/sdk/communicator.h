@@ -25,7 +25,7 @@ extern "C" {
 
 // The structs of this header: their layout is part of the agreement of host and communicator. communicator_layout_hash in
 // communicator_layout.hpp computes it.
-#define PLUGRAD_COMMUNICATOR_LAYOUT 0xe2eff41d0f68666dull
+#define PLUGRAD_COMMUNICATOR_LAYOUT 0x78f5233be6e71929ull
 
 enum {                    // statuses of communicators, beside those of abi.h
   PLUGRAD_PEER_LOST = 8,  // a rank ended, or a connection to a rank broke
@@ -42,11 +42,18 @@ enum {                              // kinds of collectives
   PLUGRAD_COLL_SEND = 7,            // from: count elements, to rank `peer`
   PLUGRAD_COLL_RECV = 8,            // to: count elements, of rank `peer`
 };
-enum { PLUGRAD_REDUCE_SUM = 1, PLUGRAD_REDUCE_MIN = 2, PLUGRAD_REDUCE_MAX = 3, PLUGRAD_REDUCE_PRODUCT = 4 };  // how
+enum {  // how
+  PLUGRAD_REDUCE_SUM = 1,
+  PLUGRAD_REDUCE_MIN = 2,
+  PLUGRAD_REDUCE_MAX = 3,
+  PLUGRAD_REDUCE_PRODUCT = 4,
+  PLUGRAD_REDUCE_AVERAGE = 5,  // of floating dtypes, only with AVERAGES
+};
 
 enum {                           // capabilities
   PLUGRAD_COMM_LAUNCHES = 1,     // a launcher of the engine tells rank and size; open needs no store
   PLUGRAD_COMM_NAMES_RANKS = 2,  // failure may say which rank is lost
+  PLUGRAD_COMM_AVERAGES = 4,     // the engine divides sums by the number of ranks; else the host does
 };
 
 typedef struct plugrad_group plugrad_group;  // the communicator owns it, from open or split to close
@@ -76,8 +83,14 @@ typedef struct plugrad_group_options {
   plugrad_options options;     // the user's: keys of the communicator, such as "interface"
 } plugrad_group_options;
 
-// Host memory; it belongs to the collective until its work ends. from and to do not overlap; of ALL_REDUCE and BROADCAST
-// they may be equal.
+// The memory belongs to the collective until its work ends. from and to do not overlap; of ALL_REDUCE and BROADCAST they may
+// be equal. Without a stream it is host memory.
+//
+// With a stream it is memory of a device of the table's dlpack_type, and the stream is a native stream of this device
+// (native.h). The collective starts after the work that was submitted to the stream before start, and work submitted to the
+// stream after start has returned waits for the collective; only the device waits. Ranks may differ in where their memory
+// is. An engine takes device memory for all kinds but BARRIER, SEND and RECV, counts included, and for reductions in f16,
+// bf16, f32, f64, i8, u8, i32 and i64. Everything else the host copies to host memory first.
 typedef struct plugrad_collective {
   uint32_t struct_size;
   uint32_t kind;
@@ -91,6 +104,9 @@ typedef struct plugrad_collective {
   uint32_t item;           // bytes of an element
   uint32_t how;            // PLUGRAD_REDUCE_SUM, ..., of reductions; else 0
   int32_t peer;            // see the kinds; else -1
+  void* stream;            // null: host memory
+  int32_t device;          // with a stream: the device's plugrad_device_info::dlpack_index; else -1
+  uint32_t reserved;       // 0
 } plugrad_collective;
 
 typedef struct plugrad_group_failure {
@@ -138,6 +154,10 @@ typedef struct plugrad_communicator {
   // The process ends, and no group is open any more. May wait for the other ranks, unless a group was broken. May be null.
   // [one-thread]
   void (*finish)(void);
+  // Devices whose memory the engine takes beside host memory: a plugrad_device_info::dlpack_type, such as 2 for CUDA; 0:
+  // none. Needs test.
+  int32_t dlpack_type;
+  uint32_t reserved;  // 0
 } plugrad_communicator;
 
 // Returns the table; opens no connection and starts no thread.

@@ -16,6 +16,8 @@ struct Library {
   bool (*covers)(cudaStream_t stream, const void* address, size_t bytes);
   // For example "4 bytes past the end of an allocation of 256 bytes on device 0".
   std::string (*describe)(cudaStream_t stream, const void* address);
+  // Queues a wait for something outside, without device memory: the work of other streams goes on meanwhile.
+  void (*wait)(cudaStream_t stream, std::function<void()> until);
 };
 
 // The first member of every stream.
