@@ -65,6 +65,10 @@ ModelAttributes attributes_of(uint32_t opcode, const void* block);
 // --- Running ops.
 
 // Returns whether a model may call the op: a function computes it on any device.
+// Of other ops with several results, a model may read only the first.
+constexpr bool returns_all_results(uint32_t opcode) {
+  return opcode == PLUGRAD_OP_MAX_POOL || opcode == PLUGRAD_OP_BATCH_NORM;
+}
 bool is_saved_op(uint32_t opcode);
 // Returns the results of an op; results beyond the first may be undefined. before: the contents of in-out outputs.
 std::vector<Tensor> run_op(const ModelOp& op, const std::vector<ModelMemory>& memories, const std::vector<Tensor>& inputs,

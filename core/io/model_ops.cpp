@@ -2,6 +2,7 @@
 #include <core/io/model_format.hpp>
 
 #include <core/ops/affine.hpp>
+#include <core/ops/extent.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/arithmetic.hpp>
@@ -10,6 +11,7 @@
 #include <plugrad/ops/convolution.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/integers.hpp>
 #include <plugrad/ops/matmul.hpp>
@@ -80,7 +82,8 @@ template <Tensor (*f)(const Tensor&, const Shape&, bool)> Tensor reduced(const A
   if (x.rank() != n.shape().rank()) throw Error(Code::invalid, "a reduction changes the rank");
   for (int d = 0; d < x.rank(); ++d)
     if (x.size(d) != n.shape()[d]) axes.push_back(d);
-  if (!axes.rank() && x.rank()) axes.push_back(0);
+  for (int d = 0; d < x.rank() && !axes.rank(); ++d)  // else an axis of one element was reduced
+    if (x.size(d) == 1) axes.push_back(d);
   return f(x, axes, true);
 }
 
@@ -133,23 +136,81 @@ Tensor summed_up(const Applied& n) {
   return flip(cumsum(flip(n.in(0), {n.axis()}), n.axis()), {n.axis()});
 }
 
-Tensor convolved(const Applied& n) {
-  const Tensor bias = n.inputs.size() > 2 ? n.in(2) : Tensor();
-  const Tensor x = n.in(0);
-  const Shape stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
+int64_t groups_of(const Applied& n) {
   const double wanted = n.number("groups");
   if (!(wanted >= 1 && wanted <= 1e9)) throw Error(Code::invalid, "its groups are " + std::to_string(wanted));
-  const auto groups = static_cast<int64_t>(wanted);
-  if (x.rank() == 3) return conv1d(x, n.in(1), bias, stride, padding, dilation, groups);
-  if (x.rank() == 4) return conv2d(x, n.in(1), bias, stride, padding, dilation, groups);
-  return conv3d(x, n.in(1), bias, stride, padding, dilation, groups);
+  return static_cast<int64_t>(wanted);
+}
+// The forward pass of a transposed convolution.
+Tensor convolved_back(const Applied& n) {
+  return convolution_input_backward(n.in(0), n.in(1), n.shape(), n.list("stride"), n.list("padding"), n.list("dilation"),
+                                    groups_of(n));
+}
+
+// An op's output says how many windows it has. A function counts them by its input, which may end within the last window,
+// or behind it.
+struct Windows {
+  const Applied& n;
+  Shape size, stride, padding, dilation;
+
+  // How far the windows reach beyond the input and its padding, along a spatial axis.
+  int64_t missing(int axis) const {
+    const Extent last = (Extent(n.shape()[axis + 2]) - 1) * stride[axis] + Extent(dilation[axis]) * (Extent(size[axis]) - 1);
+    return last + 1 - Extent(2) * padding[axis] - n.inputs[0].size(axis + 2);
+  }
+  bool reach_beyond() const {
+    for (int i = 0; i < size.rank(); ++i)
+      if (missing(i) > 0) return true;
+    return false;
+  }
+  // The input, with zeros behind it up to the end of the last window.
+  Tensor whole_input() const {
+    std::vector<int64_t> pads;
+    for (int i = size.rank(); i-- > 0;) {
+      const int64_t more = std::max<int64_t>(missing(i), 0);
+      if (more > Extent(stride[i]) + Extent(dilation[i]) * size[i]) throw Error(Code::invalid, "its result is too large");
+      pads.insert(pads.end(), {0, more});
+    }
+    return reach_beyond() ? pad(n.in(0), pads) : n.in(0);
+  }
+  Tensor cut(Tensor made) const {
+    for (int i = 2; i < made.rank() && made.rank() == n.shape().rank(); ++i)
+      if (made.size(i) > n.shape()[i]) made = slice(made, i, 0, n.shape()[i]);
+    return made;
+  }
+};
+// The sizes of a weight's windows.
+Shape spatial(const Tensor& weight) {
+  Shape sizes;
+  for (int i = 2; i < weight.rank(); ++i) sizes.push_back(weight.size(i));
+  return sizes;
+}
+Windows windows_of(const Applied& n, const Shape& size) {
+  const Windows made{n, size, n.list("stride"), n.list("padding"), n.list("dilation")};
+  const int spatial = size.rank(), rank = n.inputs[0].rank();
+  const bool fits = spatial > 0 && made.stride.rank() == spatial && made.padding.rank() == spatial &&
+                    made.dilation.rank() == spatial && rank == spatial + 2 && n.shape().rank() == rank;
+  if (!fits) throw Error(Code::invalid, "its windows have another rank than its input");
+  return made;
+}
+
+Tensor convolved(const Applied& n) {
+  const Tensor weight = n.in(1), bias = n.inputs.size() > 2 ? n.in(2) : Tensor();
+  const Windows w = windows_of(n, spatial(weight));
+  const Tensor x = w.whole_input();
+  const int64_t groups = groups_of(n);
+  if (x.rank() == 3) return w.cut(conv1d(x, weight, bias, w.stride, w.padding, w.dilation, groups));
+  if (x.rank() == 4) return w.cut(conv2d(x, weight, bias, w.stride, w.padding, w.dilation, groups));
+  return w.cut(conv3d(x, weight, bias, w.stride, w.padding, w.dilation, groups));
 }
 ValuesIndices pooled(const Applied& n) {
+  const Windows w = windows_of(n, n.list("size"));
   const Tensor x = n.in(0);
-  const Shape size = n.list("size"), stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
-  if (x.rank() == 3) return max_pool1d_with_indices(x, size, stride, padding, dilation);
-  if (x.rank() == 4) return max_pool2d_with_indices(x, size, stride, padding, dilation);
-  return max_pool3d_with_indices(x, size, stride, padding, dilation);
+  const auto pool = x.rank() == 3   ? max_pool1d_with_indices
+                    : x.rank() == 4 ? max_pool2d_with_indices
+                                    : max_pool3d_with_indices;
+  const ValuesIndices made = pool(x, w.size, w.stride, w.padding, w.dilation, w.reach_beyond());
+  return {w.cut(made.values), w.cut(made.indices)};
 }
 
 struct Row {
@@ -215,6 +276,7 @@ constexpr Row kFunctions[] = {
     {PLUGRAD_OP_CUMSUM, summed_up},
     {PLUGRAD_OP_CONVOLUTION, convolved},
     {PLUGRAD_OP_CONVOLUTION_BIAS, convolved},
+    {PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, convolved_back},
 };
 
 Function function_of(uint32_t opcode) {
@@ -223,10 +285,10 @@ Function function_of(uint32_t opcode) {
 }
 
 // A saved model is a forward pass. It has no gradients, updates or random numbers, and none of these ops of training.
-constexpr uint32_t kUnsaved[] = {PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_BATCH_NORM, PLUGRAD_OP_CONVOLUTION_INPUT_GRAD,
-                                 PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD};
+constexpr uint32_t kUnsaved[] = {PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD};
 constexpr bool is_decided(const OpInfo& op) {
-  if (op.shape == OpShape::random || op.shape == OpShape::update || op.opcode == PLUGRAD_OP_MAX_POOL) return true;
+  if (op.shape == OpShape::random || op.shape == OpShape::update) return true;
+  if (returns_all_results(op.opcode)) return true;
   if (std::ranges::find(kOps, op.opcode, &OpInfo::gradient) != std::end(kOps)) return true;
   if (std::ranges::find(kUnsaved, op.opcode) != std::end(kUnsaved)) return true;
   return std::ranges::find(kFunctions, op.opcode, &Row::opcode) != std::end(kFunctions);
@@ -243,7 +305,7 @@ template <class T> T block_of(const void* block) {
 Shape three(const int64_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
 }  // namespace
 
-bool is_saved_op(uint32_t opcode) { return opcode == PLUGRAD_OP_MAX_POOL || function_of(opcode); }
+bool is_saved_op(uint32_t opcode) { return returns_all_results(opcode) || function_of(opcode); }
 
 std::vector<Tensor> run_op(const ModelOp& op, const std::vector<ModelMemory>& memories, const std::vector<Tensor>& inputs,
                            const Tensor& before, Device device) {
@@ -252,8 +314,26 @@ std::vector<Tensor> run_op(const ModelOp& op, const std::vector<ModelMemory>& me
     const ValuesIndices made = pooled(node);
     return {made.values, made.indices};
   }
+  if (op.opcode == PLUGRAD_OP_BATCH_NORM) {
+    const ChannelNorm made = batch_norm_with_statistics(node.in(0), node.in(1), node.in(2), node.number("epsilon"));
+    return {made.y, made.mean, made.variance};
+  }
   return {function_of(op.opcode)(node)};
 }
+
+namespace {
+ModelAttributes attributes_of_windows(const plugrad_convolution& a) {
+  return {{{"groups", static_cast<double>(a.groups)}},
+          {{"stride", three(a.stride)}, {"padding", three(a.padding)}, {"dilation", three(a.dilation)}}};
+}
+ModelAttributes attributes_of_windows(const plugrad_pool& a) {
+  return {{},
+          {{"size", three(a.size)},
+           {"stride", three(a.stride)},
+           {"padding", three(a.padding)},
+           {"dilation", three(a.dilation)}}};
+}
+}  // namespace
 
 ModelAttributes attributes_of(uint32_t opcode, const void* block) {
   switch (opcode) {
@@ -272,25 +352,16 @@ ModelAttributes attributes_of(uint32_t opcode, const void* block) {
       return {{{"axis", a.axis}, {"reverse", a.reverse}}, {}};
     }
     case PLUGRAD_OP_LAYER_NORM:
+    case PLUGRAD_OP_BATCH_NORM:
     case PLUGRAD_OP_RMS_NORM: return {{{"epsilon", block_of<plugrad_norm>(block).epsilon}}, {}};
     case PLUGRAD_OP_ATTENTION: {
       const auto a = block_of<plugrad_attention>(block);
       return {{{"causal", a.causal}, {"scale", a.scale}}, {}};
     }
     case PLUGRAD_OP_CONVOLUTION:
-    case PLUGRAD_OP_CONVOLUTION_BIAS: {
-      const auto a = block_of<plugrad_convolution>(block);
-      return {{{"groups", static_cast<double>(a.groups)}},
-              {{"stride", three(a.stride)}, {"padding", three(a.padding)}, {"dilation", three(a.dilation)}}};
-    }
-    case PLUGRAD_OP_MAX_POOL: {
-      const auto a = block_of<plugrad_pool>(block);
-      return {{},
-              {{"size", three(a.size)},
-               {"stride", three(a.stride)},
-               {"padding", three(a.padding)},
-               {"dilation", three(a.dilation)}}};
-    }
+    case PLUGRAD_OP_CONVOLUTION_BIAS:
+    case PLUGRAD_OP_CONVOLUTION_INPUT_GRAD: return attributes_of_windows(block_of<plugrad_convolution>(block));
+    case PLUGRAD_OP_MAX_POOL: return attributes_of_windows(block_of<plugrad_pool>(block));
     default: return {};
   }
 }

@@ -156,7 +156,7 @@ class Parser {
     ModelOp op{found->opcode, {}, {}, {}};
     const Json &outputs = list(member(json, "out")), &inputs = list(member(json, "in"));
     // A file of an earlier version lacks the results that an op has got since. Nothing in the file reads them.
-    const bool is_earlier = !outputs.empty() && outputs.size() < found->outputs && found->opcode != PLUGRAD_OP_MAX_POOL;
+    const bool is_earlier = !outputs.empty() && outputs.size() < found->outputs && !returns_all_results(found->opcode);
     if ((outputs.size() != found->outputs && !is_earlier) || inputs.size() != found->inputs)
       stop("it has another number of operands");
     for (const Json& each : inputs) op.inputs.push_back(input(each));
@@ -169,14 +169,13 @@ class Parser {
     made_.ops.push_back(std::move(op));
   }
 
-  // Of results beyond the first, a model may read only pooling's.
   void finish_output(const ModelOp& op, size_t k) {
     const uint32_t to = op.outputs[k].memory;
     const int64_t elements = op.outputs[k].shape.count();
     if (elements > made_.memories[to].count) stop("a result has more elements than its memory");
     written_elements_[to] = std::min(written_elements_[to] + elements, kMostElements);
     if (is_input_[to] || !made_.memories[to].weight.empty()) stop("it writes to a weight or an input");
-    if (k == 0 || op.opcode == PLUGRAD_OP_MAX_POOL) is_written_[to] = true;
+    if (k == 0 || returns_all_results(op.opcode)) is_written_[to] = true;
   }
 
   // A few bytes of a file must not claim gigabytes.

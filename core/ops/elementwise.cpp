@@ -172,17 +172,32 @@ Tensor integer_power(const Tensor& a, int64_t b) {
   }
   return power;
 }
-// The same for exponents in a tensor of the base's dtype. Waits for the largest and the smallest of them.
-Tensor integer_power(const Tensor& a, const Tensor& b) {
-  if (is_boolean(dtype_of(a))) return integer_power(cast(a, DType::i64), cast(b, DType::i64));
+// The same for exponents from 0 to `most` in a tensor of the base's dtype.
+Tensor integer_power(const Tensor& a, const Tensor& b, int64_t most) {
   Tensor power = expand(ones_like(b), broadcast_shapes(a.shape(), b.shape())), square = a;
-  if (!b.count()) return power;
-  if (min(b).item<int64_t>() < 0) refuse_negative_exponent("a negative power");
-  for (int64_t most = max(b).item<int64_t>(), bit = 1; most > 0; most >>= 1, bit *= 2) {
+  for (int64_t bit = 1; most > 0; most >>= 1, bit *= 2) {
     power = where(ne(bitwise_and(b, bit), 0), mul(power, square), power);
     if (most > 1) square = mul(square, square);
   }
   return power;
+}
+// 1 / a^-b truncated, for negative exponents: they are refused where elements may be read.
+Tensor truncated_power(const Tensor& a, const Tensor& b) {
+  const Tensor is_odd = ne(bitwise_and(b, 1), 0);
+  return where(eq(a, 1), 1, where(eq(a, -1), where(is_odd, a, 1), zeros_like(a)));
+}
+int64_t largest(DType dtype) {
+  const int bits = 8 * static_cast<int>(element_size(static_cast<uint8_t>(dtype))) - (dtype == DType::u8 ? 0 : 1);
+  return static_cast<int64_t>((uint64_t{1} << bits) - 1);
+}
+// Waits for the largest and the smallest of the exponents. A compiled step computes with all bits that they may have.
+Tensor integer_power(const Tensor& a, const Tensor& b) {
+  if (is_boolean(dtype_of(a))) return integer_power(cast(a, DType::i64), cast(b, DType::i64));
+  if (!b.count()) return integer_power(a, b, 0);
+  if (observe::will_repeat())
+    return where(lt(b, 0), truncated_power(a, b), integer_power(a, maximum(b, 0), largest(b.dtype())));
+  if (min(b).item<int64_t>() < 0) refuse_negative_exponent("a negative power");
+  return integer_power(a, b, max(b).item<int64_t>());
 }
 }  // namespace
 

@@ -11,6 +11,8 @@
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+
 namespace plugrad {
 namespace {
 Tensor truth_of(const Tensor& x) { return cast(x.detach(), DType::boolean); }
@@ -36,8 +38,22 @@ Tensor nonzero(const Tensor& x) {
 }
 Tensor nonzero_static(const Tensor& x, int64_t size, int64_t fill_value) {
   if (size < 0) refuse("nonzero_static", "size is " + std::to_string(size) + ": give 0 or more");
-  const Tensor found = nonzero(x);
-  return pad(found, {0, 0, 0, size - found.size(0)}, fill_value);
+  require_defined(x, "nonzero_static");
+  if (!x.rank()) return zeros({size, 0}, DType::i64, x.device());
+  if (!x.count() || !size) return full({size, x.rank()}, fill_value, DType::i64, x.device());
+  // The n-th true element goes to place n, and all others to a place behind the last.
+  const DType dtype = position_dtype(x, std::max(x.count(), size) + 1);
+  const Tensor flat = reshape(truth_of(x), {x.count()}), count = cumsum(cast(flat, dtype), 0);
+  const Tensor place = cast(where(logical_and(flat, le(count, size)), sub(count, 1), size), DType::i64);
+  const Tensor none = zeros({size + 1}, dtype, x.device());
+  const Tensor is_found = lt(arange(0, size, 1, dtype, x.device()), select(count, 0, -1));
+  std::vector<Tensor> axes;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const Tensor numbers = reshape(coordinates_along(x, axis, dtype), {x.count()});
+    const Tensor found = slice(scatter_add(none, 0, place, numbers), 0, 0, size);
+    axes.push_back(where(is_found, cast(found, DType::i64), fill_value));
+  }
+  return stack(axes, 1);
 }
 Tensor argwhere(const Tensor& x) { return nonzero(x); }
 

@@ -91,16 +91,19 @@ Tensor true_positions(const Tensor& mask) {
   return compressed(places, arange(0, mask.count(), 1, places.truth.dtype(), mask.device()));
 }
 
+Tensor coordinates_along(const Tensor& x, int axis, DType dtype) {
+  Shape along(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
+  along[static_cast<size_t>(axis)] = x.size(axis);
+  return expand(reshape(arange(0, x.size(axis), 1, dtype, x.device()), along), x.shape());
+}
+
 std::vector<Tensor> true_coordinates(const Tensor& mask) {
   const Places places = places_of(reshape(mask, {mask.count()}));
   std::vector<Tensor> all;
   for (int axis = 0; axis < mask.rank(); ++axis) {
     all.push_back(zeros({0}, DType::i64, mask.device()));
     if (!places.count) continue;
-    Shape along(std::vector<int64_t>(static_cast<size_t>(mask.rank()), 1));
-    along[static_cast<size_t>(axis)] = mask.size(axis);
-    const Tensor numbers = arange(0, mask.size(axis), 1, places.truth.dtype(), mask.device());
-    all.back() = compressed(places, reshape(expand(reshape(numbers, along), mask.shape()), {mask.count()}));
+    all.back() = compressed(places, reshape(coordinates_along(mask, axis, places.truth.dtype()), {mask.count()}));
   }
   return all;
 }
@@ -134,7 +137,9 @@ Writers last_writers(const Tensor& index, int axis, int64_t extent) {
   const Tensor number = reshape(arange(0, length, 1, dtype, index.device()), along);
   Tensor in = ones(index.shape(), dtype, index.device());
   const Tensor times = scatter_add(none, axis, index, in);
-  if (length > 1 && max(times).item<double>() > 1) in = last_of_each(index, axis, number, none);
+  // A look is cheaper than the last of each, but a compiled step must do the same for all indices.
+  const bool is_shared = length > 1 && (observe::will_repeat() || max(times).item<double>() > 1);
+  if (is_shared) in = last_of_each(index, axis, number, none);
   return {gt(times, 0), cast(scatter_add(none, axis, index, mul(in, number)), DType::i64)};
 }
 

@@ -12,6 +12,8 @@ DType position_dtype(const Tensor& on, int64_t end);
 Tensor indices_from_start(const char* name, const Tensor& index, int64_t extent);
 // The positions (i64, of rank 1) of the true elements of a mask (bool) of rank 1. Waits for the device.
 Tensor true_positions(const Tensor& mask);
+// For each element of x, in x's shape: its position along an axis.
+Tensor coordinates_along(const Tensor& x, int axis, DType dtype);
 // The positions of the true elements of a mask of any rank: a tensor for each axis. Waits for the device.
 std::vector<Tensor> true_coordinates(const Tensor& mask);
 
@@ -21,7 +23,7 @@ struct Writers {
   Tensor number;   // i64: the position in index along the axis; 0 where nothing is written
 };
 // For elements in index's shape, but with this extent along the axis. index: i64, counted from the start. Waits for the
-// device.
+// device, except in a compiled step.
 Writers last_writers(const Tensor& index, int axis, int64_t extent);
 
 }  // namespace plugrad

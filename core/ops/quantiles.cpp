@@ -65,6 +65,8 @@ Tensor interpolated(const Tensor& sorted, const Tensor& places, Interpolation in
   return add(low, interpolation == Interpolation::midpoint ? mul(steps, 0.5) : mul(steps, part));
 }
 
+Tensor is_part(const Tensor& q) { return logical_and(ge(q, 0), le(q, 1)); }
+
 void require_parts(const char* name, const std::vector<double>& q) {
   for (const double each : q)
     if (!(each >= 0 && each <= 1)) refuse(name, "q is " + number_text(each) + ": give a number from 0 to 1");
@@ -72,16 +74,20 @@ void require_parts(const char* name, const std::vector<double>& q) {
 void require_parts(const char* name, const Tensor& q) {
   require_floating(name, q);
   if (q.rank() > 1) refuse(name, "q has shape " + q.shape().text() + ": give a number or one axis");
-  if (!all(logical_and(ge(q, 0), le(q, 1))).item<bool>()) refuse(name, "an element of q is outside [0, 1]: give others");
+  if (!observe::will_repeat() && !all(is_part(q)).item<bool>())
+    refuse(name, "an element of q is outside [0, 1]: give others");
 }
 
 // q: (k).
 Tensor quantiles(const char* name, const Tensor& x, const Tensor& q, const Shape& axes, bool keepdim,
                  Interpolation interpolation, bool ignores_nan) {
   const Population population(name, x, axes);
-  const Tensor parts = q.rank() ? q : unsqueeze(q, 0);
+  Tensor parts = q.rank() ? q : unsqueeze(q, 0);
+  const Tensor fits = is_part(parts);
+  if (observe::will_repeat()) parts = where(fits, parts, 0);
   const Tensor places = places_of(population.lines, parts, ignores_nan), sorted = sort(population.lines).values;
-  const Tensor last = interpolated(sorted, places, interpolation);
+  Tensor last = interpolated(sorted, places, interpolation);
+  if (observe::will_repeat()) last = where(fits, last, std::nan(""));  // no step can refuse them
   Shape shape = q.rank() ? Shape{q.size(0)} : Shape{};
   for (const int64_t extent : keepdim ? population.kept : population.whole) shape.push_back(extent);
   return reshape(movedim(last, {-1}, {0}), shape);

@@ -122,9 +122,11 @@ Tensor bernoulli(const Tensor& x) {
   require_floating("bernoulli", x);
   const NoGrad constant;
   const Tensor p = at_least_f32(x.detach());
-  if (!all(logical_and(ge(p, 0), le(p, 1))).item<bool>())
-    refuse("bernoulli", "a probability is outside [0, 1]: give others");
-  return cast(lt(rand(p.shape(), p.dtype(), p.device()), p), x.dtype());
+  const Tensor fits = logical_and(ge(p, 0), le(p, 1));
+  const bool repeats = observe::will_repeat();  // no step can refuse elements
+  if (!repeats && !all(fits).item<bool>()) refuse("bernoulli", "a probability is outside [0, 1]: give others");
+  const Tensor drawn = cast(lt(rand(p.shape(), p.dtype(), p.device()), p), x.dtype());
+  return repeats ? where(fits, drawn, std::nan("")) : drawn;
 }
 
 Tensor bernoulli(const Tensor& x, double p) {
@@ -191,19 +193,23 @@ namespace {
 void require_deviation(double deviation) {
   if (!(deviation >= 0)) refuse("normal", "the deviation is " + number_text(deviation) + ": give 0 or more");
 }
-void require_deviations(const Tensor& deviation) {
+// Throws Error for a deviation below 0. A compiled step cannot: there it is NaN.
+Tensor checked(const Tensor& deviation) {
   require_floating("normal", deviation);
-  if (any(lt(deviation, 0)).item<bool>()) refuse("normal", "a deviation is below 0: give 0 or more");
+  const Tensor wrong = lt(deviation, 0);
+  if (observe::will_repeat()) return where(wrong, std::nan(""), deviation);
+  if (any(wrong).item<bool>()) refuse("normal", "a deviation is below 0: give 0 or more");
+  return deviation;
 }
 }  // namespace
 
 Tensor normal(const Tensor& mean, const Tensor& deviation) {
   require_floating("normal", mean);
-  require_deviations(deviation);
   if (mean.device() != deviation.device()) throw_not_together("normal", mean, deviation);
   const NoGrad constant;
-  const Shape shape = broadcast_shapes(mean.shape(), deviation.shape());
-  return add(mul(randn(shape, mean.dtype(), mean.device()), deviation), mean);
+  const Tensor width = checked(deviation);
+  const Shape shape = broadcast_shapes(mean.shape(), width.shape());
+  return add(mul(randn(shape, mean.dtype(), mean.device()), width), mean);
 }
 Tensor normal(const Tensor& mean, double deviation) {
   require_floating("normal", mean);
@@ -212,9 +218,9 @@ Tensor normal(const Tensor& mean, double deviation) {
   return add(mul(randn_like(mean), deviation), mean);
 }
 Tensor normal(double mean, const Tensor& deviation) {
-  require_deviations(deviation);
   const NoGrad constant;
-  return add(mul(randn_like(deviation), deviation), mean);
+  const Tensor width = checked(deviation);
+  return add(mul(randn_like(width), width), mean);
 }
 Tensor normal(double mean, double deviation, const Shape& shape, DType dtype, Device device) {
   require_deviation(deviation);

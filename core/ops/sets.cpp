@@ -209,14 +209,29 @@ Ends ends_of(const char* name, const Tensor& x, double low, double high, double 
 }
 }  // namespace
 
+namespace {
+// The ends of the parts, of rank 0. Where the elements decide, a compiled step finds them in each call.
+struct EndTensors {
+  Tensor low, high;
+};
+EndTensors end_tensors(const Tensor& x, double low, double high) {
+  if (!observe::will_repeat() || low != 0 || high != 0 || !x.count()) {
+    const Ends ends = ends_of("histc", x, low, high, 1);
+    return {full({}, ends.low, x.dtype(), x.device()), full({}, ends.high, x.dtype(), x.device())};
+  }
+  const Tensor least = min(x), most = max(x), equal = eq(least, most);
+  return {where(equal, sub(least, 1), least), where(equal, add(most, 1), most)};
+}
+}  // namespace
+
 Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   require_floating("histc", x);
   if (bins < 1) refuse("histc", "bins is " + std::to_string(bins) + ": give 1 or more");
   const NoGrad unrecorded;
   const Tensor elements = reshape(at_least_f32(x.detach()), {-1});
-  const Ends ends = ends_of("histc", elements, min, max, 1);
-  const Tensor inside = logical_and(ge(elements, ends.low), le(elements, ends.high));
-  const Tensor part = div(mul(sub(elements, ends.low), static_cast<double>(bins)), ends.high - ends.low);
+  const auto [low, high] = end_tensors(elements, min, max);
+  const Tensor inside = logical_and(ge(elements, low), le(elements, high));
+  const Tensor part = div(mul(sub(elements, low), static_cast<double>(bins)), sub(high, low));
   const Tensor index = where(inside, minimum(cast(part, DType::i64), bins - 1), 0);
   return cast(scatter_add(zeros({bins}, DType::i64, x.device()), 0, index, cast(inside, DType::i64)), x.dtype());
 }
@@ -261,7 +276,9 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
                            std::to_string(minlength) + ": give one axis, equal shapes, and a minlength of 0 or more");
   const Tensor index = cast(x, DType::i64);
   int64_t length = minlength;
-  if (x.count()) {
+  if (observe::is_recorded()) {  // larger elements are errors of scatter_add
+    if (!minlength) observe::unrepeatable("chooses the length of bincount's result by the elements", "give minlength");
+  } else if (x.count()) {
     const Tensor lowest = plugrad::min(index);
     if (const int64_t low = lowest.item<int64_t>(); low < 0)
       refuse("bincount", "an element of x is " + std::to_string(low) + ": give none below 0");

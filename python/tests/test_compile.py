@@ -348,3 +348,39 @@ def test_the_networks_of_the_examples_run_from_files(root, tmp_path, name):
             subprocess.run([program, "run", tmp_path / "model.plugrad", "--device", device, "--input", tmp_path / "x.npy",
                             "--output", tmp_path / "y"], check=True)
             np.testing.assert_allclose(np.load(tmp_path / "y-0.npy"), expected, tolerance, tolerance)
+
+
+def replayed(function, *arguments):
+    """Returns the result of a replay that was recorded with other arguments."""
+    step = plugrad.compile(function)
+    others = [plugrad.ones_like(each) for each in arguments]
+    for given in (others, arguments):
+        result = step(*given)
+    assert step.figures().replayed == 1
+    return result
+
+
+def test_steps_cannot_refuse_elements():
+    base, power = plugrad.tensor([1, -1, -1, 2, 3, 0, -2]), plugrad.tensor([-3, -3, -4, -1, 4, 0, 5])
+    assert replayed(lambda a, b: a**b, base, power).tolist() == [1, -1, 1, 0, 81, 1, -32]
+    with pytest.raises(ValueError, match="negative power"):
+        base**power
+    most = plugrad.tensor([2, 3], dtype="i8"), plugrad.tensor([6, 127], dtype="i8")
+    assert replayed(lambda a, b: a**b, *most).tolist() == (most[0]**most[1]).tolist()
+    parts = plugrad.tensor([0.5, 1.5])
+    assert str(replayed(lambda q: plugrad.quantile(plugrad.arange(5, dtype="f32"), q), parts).tolist()) == "[2.0, nan]"
+    assert np.isnan(replayed(plugrad.bernoulli, plugrad.tensor([1.0, -0.5])).numpy()).tolist() == [False, True]
+    drawn = replayed(lambda deviation: plugrad.normal(0.0, deviation), plugrad.tensor([1.0, -0.5]))
+    assert np.isnan(drawn.numpy()).tolist() == [False, True]
+
+
+def test_steps_count_to_minlength():
+    assert replayed(lambda x: plugrad.bincount(x, minlength=4), plugrad.tensor([3, 0, 3])).tolist() == [1, 0, 0, 2]
+    with pytest.raises(ValueError, match="give minlength"):
+        plugrad.compile(plugrad.bincount)(plugrad.tensor([1]))
+
+
+def test_writes_to_shared_places_are_recorded():
+    x, index = plugrad.zeros(4), plugrad.tensor([2, 0, 2])
+    values = plugrad.tensor([5.0, 6.0, 7.0])
+    assert replayed(lambda i, v: plugrad.scatter(x, 0, i, v), index, values).tolist() == [6.0, 0.0, 7.0, 0.0]

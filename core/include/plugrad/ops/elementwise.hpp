@@ -18,7 +18,8 @@ PLUGRAD_API Tensor div(const Tensor& a, const Tensor& b);  // integers give f32
 PLUGRAD_API Tensor div(const Tensor& a, Number b);
 PLUGRAD_API Tensor div(Number a, const Tensor& b);
 // Returns a^b. Integers to the power of a whole number stay integers and wrap. The derivative with respect to b is 0 where a
-// = 0 and b >= 0, and NaN where a < 0.
+// = 0 and b >= 0, and NaN where a < 0. Throws Error (invalid) for negative powers of integers; in a compiled step, which
+// cannot, such a power is 1 / a^-b without its fraction.
 PLUGRAD_API Tensor pow(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor pow(const Tensor& a, Number b);  // the derivative with respect to a is 0 at b = 0
 PLUGRAD_API Tensor pow(Number a, const Tensor& b);

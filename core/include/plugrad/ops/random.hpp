@@ -28,7 +28,7 @@ PLUGRAD_API Tensor randperm(int64_t n, DType dtype = DType::i64, Device device =
 
 // Returns 1 with x's element as the probability, or with probability p, and else 0, in x's shape and dtype. x is floating if
 // its elements are the probabilities. Throws Error (invalid) for probabilities outside [0, 1]; waits for the device to check
-// x's elements.
+// x's elements. A compiled step does not wait: there the result for such an element is NaN.
 PLUGRAD_API Tensor bernoulli(const Tensor& x);
 PLUGRAD_API Tensor bernoulli(const Tensor& x, double p);
 
@@ -38,7 +38,8 @@ PLUGRAD_API Tensor bernoulli(const Tensor& x, double p);
 PLUGRAD_API Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement = false);
 
 // Returns normal random numbers with this mean and standard deviation; tensors broadcast. Throws Error (invalid) for a
-// negative deviation; waits for the device to check a tensor of deviations.
+// negative deviation; waits for the device to check a tensor of deviations. A compiled step does not wait: there the numbers
+// for such a deviation are NaN.
 PLUGRAD_API Tensor normal(const Tensor& mean, const Tensor& deviation);
 PLUGRAD_API Tensor normal(const Tensor& mean, double deviation = 1);
 PLUGRAD_API Tensor normal(double mean, const Tensor& deviation);

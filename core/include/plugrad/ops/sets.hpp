@@ -58,7 +58,7 @@ PLUGRAD_API Histogram histogram(const Tensor& x, const Tensor& bins, const Tenso
 // Returns the number of times that each number from 0 to max(x, minlength - 1) occurs in x, which has rank 1 and an integer
 // dtype. With weights, returns the sums of the weights for each number, in the dtype of weights, or f64 if it is not
 // floating. Gradients flow to weights. Throws Error (invalid) for shapes that do not fit and for negative elements. Waits
-// for the device.
+// for the device. A compiled step counts to minlength - 1, which it needs, and other elements are out of range.
 PLUGRAD_API Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0);
 
 }  // namespace plugrad

@@ -31,7 +31,7 @@ enum class Interpolation { linear, lower, higher, midpoint, nearest };
 // the result; nearest rounds halves to even. If q is a list or a tensor of rank 1, the result has a first axis of the length
 // of q. The result is NaN if an element is NaN. The gradient goes to both elements around the quantile. Integers and bools
 // give f32. Throws Error (invalid) for no elements and for q outside [0, 1]; for a tensor q it waits for the device to check
-// q.
+// q. A compiled step does not wait: there the result for such an element is NaN.
 PLUGRAD_API Tensor quantile(const Tensor& x, double q, const Shape& axes = {}, bool keepdim = false,
                             Interpolation interpolation = Interpolation::linear);
 PLUGRAD_API Tensor quantile(const Tensor& x, const std::vector<double>& q, const Shape& axes = {}, bool keepdim = false,
