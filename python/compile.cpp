@@ -90,10 +90,10 @@ void bind_compile(nb::module_& m) {
   nb::class_<CompiledStep>(m, "_CompiledStep", nb::type_slots(slots))
       .def(
           "__init__",
-          [](CompiledStep* self, const std::string& name, size_t entries, bool fuse) {
-            new (self) CompiledStep({name, entries, fuse});
+          [](CompiledStep* self, const std::string& name, size_t entries, bool fuse, uint64_t memory) {
+            new (self) CompiledStep({.name = name, .entries = entries, .memory = memory, .fuse = fuse});
           },
-          nb::arg("name"), nb::arg("entries"), nb::arg("fuse"))
+          nb::arg("name"), nb::arg("entries"), nb::arg("fuse"), nb::arg("memory"))
       .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
       .def(
           "_save",

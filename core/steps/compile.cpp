@@ -4,7 +4,7 @@
 #include <core/autograd/rule.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/platform.hpp>
-#include <core/steps/recording.hpp>
+#include <core/steps/recordings.hpp>
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 constexpr uint64_t kCheckEvery = 16;
 constexpr uint64_t kManyLost = 16;  // lost recordings for a warning, if they outnumber the replays
-constexpr int kAttempts = 3;        // flawed recordings in a row, for the same arguments
+constexpr size_t kManyFlaws = 1000;
+constexpr int kAttempts = 3;  // flawed recordings in a row, for the same arguments
 
 enum class Capture { on, check, off };
 
@@ -144,7 +145,7 @@ void note_hook() {
 }
 
 struct CompiledStep::State {
-  explicit State(CompileOptions given) : options(std::move(given)) {}
+  explicit State(CompileOptions given) : options(std::move(given)), recordings(options) {}
 
   // logged: receives a warning for the log. The log may call this step.
   std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f,
@@ -156,7 +157,7 @@ struct CompiledStep::State {
 
   const CompileOptions options;
   std::recursive_mutex mutex;  // the function may ask for figures, or clear
-  std::vector<std::shared_ptr<Recording>> recordings;
+  Recordings recordings;
   struct Flaw {
     int attempts = 0;
     std::string why;
@@ -165,9 +166,9 @@ struct CompiledStep::State {
   CompileFigures figures;
 
  private:
-  std::shared_ptr<Recording> find(const std::string& key, const Tensors& arguments);
   bool may_record(const std::string& key);
   void warn(const std::string& why);
+  void complain(const std::string& why);
   void note_lost();
   std::optional<StepResults> call_of_kind(const Tensors& arguments, std::string_view constants, const Function& f);
   std::optional<Tensors> realigned(const Tensors& arguments, std::string_view constants) const;
@@ -179,19 +180,18 @@ struct CompiledStep::State {
   uint64_t changes = observe::changes;
   const std::shared_ptr<steps::Arena> arena = std::make_shared<steps::Arena>();
   uint64_t replays = 0, lost = 0;  // lost: recordings that no longer fit
-  bool warned = false, noted_lost = false;
+  bool warned = false, noted_lost = false, complained = false;
   std::string warning;  // not logged yet
 };
-
-std::shared_ptr<Recording> CompiledStep::State::find(const std::string& key, const Tensors& arguments) {
-  for (auto each = recordings.begin(); each != recordings.end(); ++each)
-    if ((*each)->key == key && (*each)->fits(arguments)) return *each;
-  return nullptr;
-}
 
 void CompiledStep::State::warn(const std::string& why) {
   if (std::exchange(warned, true)) return;
   warning = "[compile] '" + options.name + "' runs op by op: " + why;
+}
+
+void CompiledStep::State::complain(const std::string& why) {
+  if (std::exchange(complained, true)) return;
+  warning = "[compile] '" + options.name + "': " + why;
 }
 
 void CompiledStep::State::note_lost() {
@@ -207,13 +207,7 @@ bool CompiledStep::State::may_record(const std::string& key) {
     warn(flaw->second.why);
     return false;
   }
-  if (recordings.size() < options.entries) return true;
-  const size_t before = recordings.size();
-  lost += std::erase_if(recordings, [](const auto& each) { return !each->has_captured(); });
-  if (recordings.size() < before) return true;
-  warn("it was called with more than " + std::to_string(options.entries) +
-       " kinds of arguments: pass fewer, or raise the option entries");
-  return false;
+  return recordings.may_add();
 }
 
 StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, std::string_view constants,
@@ -224,6 +218,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   if (lost >= kManyLost && lost > figures.replayed) note_lost();
   StepResults results = run.results;
   if (!run.flaw.empty()) {
+    if (flaws.size() >= kManyFlaws) flaws.clear();
     Flaw& flaw = flaws[key];
     ++flaw.attempts;
     flaw.why = run.flaw;
@@ -233,8 +228,10 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   if (!run.trace.device) return results;
   steps::FusionChoice fusions{options.fuse};
   if (options.fusion_elements) fusions.least = options.fusion_elements;
-  recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena, fusions));
-  write_key(recordings.back()->alike, arguments, constants, Alignments::left_out);
+  const auto made = std::make_shared<Recording>(std::move(key), std::move(run), arena, fusions);
+  write_key(made->alike, arguments, constants, Alignments::left_out);
+  lost += recordings.add(made);
+  if (const std::string& why = recordings.complaint(); !why.empty()) complain(why);
   return results;
 }
 
@@ -255,6 +252,7 @@ std::optional<StepResults> CompiledStep::State::check(Recording& recording, cons
 std::optional<StepResults> CompiledStep::State::replay(Recording& recording, const Tensors& arguments, const Function& f) {
   const bool is_due = asked_for() == Capture::check && ++replays % kCheckEvery == 0;
   std::optional<StepResults> results = is_due ? check(recording, arguments, f) : recording.replay(arguments);
+  if (results) recordings.note_replay();
   if (results && !is_due) ++figures.replayed;
   return results;
 }
@@ -272,7 +270,8 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     recordings.clear();
   }
   write_key(key, arguments, constants);
-  if (std::ranges::none_of(arguments, is_unaligned) || find(key, arguments)) return call_of_kind(arguments, constants, f);
+  if (std::ranges::none_of(arguments, is_unaligned) || recordings.find(key, arguments))
+    return call_of_kind(arguments, constants, f);
   const std::optional<Tensors> copies = realigned(arguments, constants);
   if (copies) write_key(key, *copies, constants);
   return call_of_kind(copies ? *copies : arguments, constants, f);
@@ -283,13 +282,12 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
 std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, std::string_view constants) const {
   std::string alike;
   write_key(alike, arguments, constants, Alignments::left_out);
-  const auto found =
-      std::ranges::find_if(recordings, [&](const auto& each) { return each->alike == alike && each->fits(arguments); });
-  if (found == recordings.end()) return std::nullopt;
+  const std::shared_ptr<Recording> found = recordings.find_alike(alike, arguments);
+  if (!found) return std::nullopt;
   Tensors copies = arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!is_unaligned(arguments[i])) continue;
-    if (arguments[i].requires_grad() || !(*found)->only_reads(i, arguments)) return std::nullopt;
+    if (arguments[i].requires_grad() || !found->only_reads(i, arguments)) return std::nullopt;
     copies[i] = dense_copy(arguments[i]);
   }
   return copies;
@@ -298,7 +296,7 @@ std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, 
 // `key` is the key of the arguments.
 std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& arguments, std::string_view constants,
                                                              const Function& f) {
-  if (const std::shared_ptr<Recording> found = find(key, arguments)) {
+  if (const std::shared_ptr<Recording> found = recordings.find(key, arguments)) {
     if (found->overlaps(arguments)) {
       warn(
           "two of its tensors overlap in memory, and it writes one of them: pass copies, or compile it without fusions "
@@ -307,7 +305,7 @@ std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& argu
       return std::nullopt;
     }
     if (std::optional<StepResults> results = replay(*found, arguments, f)) return results;
-    lost += std::erase(recordings, found);
+    lost += recordings.erase(found);
     key = found->key;  // the function may have called this step
   }
   if (may_record(key)) return record(key, arguments, constants, f);
@@ -341,7 +339,7 @@ std::string CompiledStep::explain() const {
   const CompileFigures& f = state_->figures;
   std::string text = "'" + state_->options.name + "': " + std::to_string(f.recorded) + " calls recorded, " +
                      std::to_string(f.replayed) + " replayed, " + std::to_string(f.called) + " called\n";
-  for (const auto& each : state_->recordings) text += "  " + each->text() + "\n";
+  state_->recordings.for_each([&](const Recording& each) { text += "  " + each.text() + "\n"; });
   for (const auto& [key, flaw] : state_->flaws)
     text += "  not replayed (" + std::to_string(flaw.attempts) + " recordings): " + flaw.why + "\n";
   return text;
@@ -350,7 +348,7 @@ std::string CompiledStep::explain() const {
 std::shared_ptr<const Recording> only_recording(const CompiledStep& step) {
   const std::lock_guard lock(step.state_->mutex);
   const auto& all = step.state_->recordings;
-  if (all.size() == 1) return all[0];
+  if (all.size() == 1) return all.front();
   const std::string name = "[save] '" + step.state_->options.name + "' ";
   if (all.empty()) throw Error(Code::invalid, name + "has no recording: call it once with arguments of the shapes to save");
   throw Error(Code::invalid, name + "has " + std::to_string(all.size()) +

@@ -326,6 +326,14 @@ std::string Recording::difference(const std::vector<uint64_t>& digests, const Fu
   return {};
 }
 
+uint64_t Recording::bytes() const {
+  const steps::Trace& trace = runner_.plan().trace;
+  uint64_t bytes = sizeof(Recording) + trace.memories.size() * sizeof(steps::Memory);
+  for (const steps::Call& each : trace.calls)
+    bytes += sizeof each + each.views.size() * (sizeof each.views[0] + sizeof each.memories[0]) + each.attributes.size();
+  return 2 * bytes;  // the plan has as much again
+}
+
 std::string Recording::text() const {
   const steps::Plan& plan = runner_.plan();
   const size_t calls = plan.trace.calls.size(), once = plan.simplified.once.size(), unused = plan.simplified.unused;

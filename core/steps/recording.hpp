@@ -43,6 +43,8 @@ class Recording {
   const std::string key;
   std::string alike = {};  // as `key`, but without the arguments' alignments
   std::string text() const;
+  // About the host memory that the recording takes.
+  uint64_t bytes() const;
 
   // A forward pass, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that changes
   // tensors of the program, reads or changes gradients, draws random numbers, or runs an optimiser.

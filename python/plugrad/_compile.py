@@ -70,10 +70,10 @@ class Compiled(_plugrad._CompiledStep):
 
     # The base class has __call__, and calls _run, _call and _results.
 
-    def __init__(self, function: Callable[..., Any], name: str, entries: int, fuse: bool) -> None:
-        super().__init__(name, entries, fuse)
+    def __init__(self, function: Callable[..., Any], name: str, entries: int, fuse: bool, memory: int) -> None:
+        super().__init__(name, entries, fuse, memory)
         functools.update_wrapper(self, function)
-        self._function, self._name, self._options = function, name, (name, entries, fuse)
+        self._function, self._name, self._options = function, name, (name, entries, fuse, memory)
         self._forms: list[Any] = [_Place(0)]  # forms of results; form 0 is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # the objects in keys
@@ -202,13 +202,13 @@ class Compiled(_plugrad._CompiledStep):
 
 
 @overload
-def compile(function: Callable[..., Any], *, name: str | None = None, entries: int = 8,  # noqa: A001
-            fuse: bool = True) -> Compiled: ...
+def compile(function: Callable[..., Any], *, name: str | None = None, entries: int = 0,  # noqa: A001
+            fuse: bool = True, memory: int = 256 << 20) -> Compiled: ...
 @overload
 def compile(function: None = None, *, name: str | None = None,  # noqa: A001
-            entries: int = 8, fuse: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
+            entries: int = 0, fuse: bool = True, memory: int = 256 << 20) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(function: Callable[..., Any] | None = None, *, name: str | None = None,  # noqa: A001
-            entries: int = 8, fuse: bool = True) -> Any:
+            entries: int = 0, fuse: bool = True, memory: int = 256 << 20) -> Any:
     """Returns a function with the same results as `function`, bit for bit. Its first call runs `function` and records the
     kernels; later calls replay the kernels, without Python and with all temporary memory in one planned block. The function
     may be a forward pass, or a whole training step:
@@ -224,8 +224,9 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
     training modules) and the same values besides tensors: numbers and text by value, objects by class, identity and the
     numbers and text among the attributes that the function reads. Sets and other mutable containers, except lists and
-    dicts, raise ValueError. New values make a new recording, up to `entries` recordings; beyond this number the function is
-    called, after one warning. Tensors may lie in lists, tuples and dicts, also in results.
+    dicts, raise ValueError. New values make a new recording. A step keeps at most `entries` recordings, 0 for as many as
+    `memory` bytes of the host hold; then a new one replaces the one that was not used for longest. Tensors may lie in
+    lists, tuples and dicts, also in results.
 
     Tensors that the function refers to, such as parameters, are part of the recording, and a replay reads their current
     elements. So are the gradients it reads and stores, the random numbers it draws, and options and counters of optimisers.
@@ -243,8 +244,8 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     with the name of the first differing call.
     """
     if function is None:
-        return functools.partial(compile, name=name, entries=entries, fuse=fuse)
-    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, fuse)
+        return functools.partial(compile, name=name, entries=entries, fuse=fuse, memory=memory)
+    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, fuse, memory)
 
 
 class SavedModel:

@@ -109,19 +109,63 @@ TEST(Compile, RefusesAGradScaler) {
   EXPECT_TRUE(throws(Code::invalid, {"[compile]", "GradScaler", "forward pass"}, [&] { step(one(1)); }));
 }
 
-TEST(Compile, KeepsALimitedNumberOfRecordings) {
-  const Warnings warnings;
+TEST(Compile, RecordsEachKindOfArguments) {
   int calls = 0;
-  auto step = compile([&](const Tensor& x) { return ++calls, x + 1; }, {.entries = 2});
+  auto step = compile([&](const Tensor& x) { return ++calls, x + 1; });
   for (int round = 0; round < 3; ++round)
-    for (int64_t n = 1; n < 5; ++n) EXPECT_TRUE(same_bytes({step(counting({n}))}, {counting({n}) + 1}));
-  EXPECT_EQ(calls, 2 + 3 * 2);
-  ASSERT_EQ(warnings.lines.size(), 1u);
-  EXPECT_NE(warnings.lines[0].find("entries"), std::string::npos);
+    for (int64_t n = 1; n <= 50; ++n) EXPECT_TRUE(same_bytes({step(counting({n}))}, {counting({n}) + 1}));
+  EXPECT_EQ(calls, 50);
+  EXPECT_EQ(step.figures().replayed, 100u);
+}
+
+TEST(Compile, ReplacesTheRecordingThatWasNotUsedForLongest) {
+  const Warnings warnings;
+  std::vector<int64_t> recorded;
+  auto step = compile([&](const Tensor& x) { return recorded.push_back(x.size(0)), x + 1; }, {.entries = 2});
+  for (const int64_t n : {1, 2, 1, 3, 1, 2, 1}) EXPECT_TRUE(same_bytes({step(counting({n}))}, {counting({n}) + 1}));
+  EXPECT_EQ(recorded, (std::vector<int64_t>{1, 2, 3, 2}));
+  EXPECT_TRUE(warnings.lines.empty());
   step.clear();
   step(counting({3}));
   step(counting({3}));
-  EXPECT_EQ(step.figures().replayed, 3 * 2u - 2 + 1);
+  EXPECT_EQ(step.figures().replayed, 3 + 1u);
+}
+
+// As with a number that changes in each call.
+TEST(Compile, WarnsOfKindsThatNeverComeAgain) {
+  const Warnings warnings;
+  auto step = compile([&](const Tensor& x) { return x + 1; });
+  for (int64_t n = 1; n <= 1000; ++n) EXPECT_TRUE(same_bytes({step(counting({n}))}, {counting({n}) + 1}));
+  ASSERT_EQ(warnings.lines.size(), 1u);
+  EXPECT_NE(warnings.lines[0].find("of its recordings have never been replayed"), std::string::npos) << warnings.lines[0];
+  EXPECT_LT(step.figures().recorded, 100u);
+}
+
+// 200 kinds in turn are all recorded in the end, without a warning.
+TEST(Compile, RecordsManyKindsThatComeAgain) {
+  const Warnings warnings;
+  auto step = compile([&](const Tensor& x) { return x + 1; });
+  for (int round = 0; round < 8; ++round)
+    for (int64_t n = 1; n <= 200; ++n) step(counting({n}));
+  const size_t before = step.figures().replayed;
+  for (int64_t n = 1; n <= 200; ++n) step(counting({n}));
+  EXPECT_EQ(step.figures().replayed, before + 200);
+  EXPECT_TRUE(warnings.lines.empty());
+}
+
+// Three kinds in turn, and memory for two, or for one.
+TEST(Compile, WarnsOfRecordingsThatDoNotPay) {
+  for (const CompileOptions& options : {CompileOptions{.entries = 2}, CompileOptions{.memory = 1}}) {
+    const Warnings warnings;
+    auto step = compile([&](const Tensor& x) { return x + 1; }, options);
+    for (int64_t i = 0; i < 300; ++i) EXPECT_TRUE(same_bytes({step(counting({i % 3 + 1}))}, {counting({i % 3 + 1}) + 1}));
+    ASSERT_EQ(warnings.lines.size(), 1u);
+    EXPECT_NE(warnings.lines[0].find("16 recordings in a row, of which it keeps " + std::to_string(options.entries ? 2 : 1)),
+              std::string::npos);
+    EXPECT_NE(warnings.lines[0].find(options.entries ? "raise the option entries" : "raise the option memory"),
+              std::string::npos);
+    EXPECT_LT(step.figures().recorded, 150u);  // a recording takes longer than a call
+  }
 }
 
 TEST(Compile, ForgetsARecordingThatFails) {

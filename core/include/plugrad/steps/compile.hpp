@@ -19,9 +19,11 @@ namespace plugrad {
 
 struct CompileOptions {
   std::string name = "step";  // for messages
-  // The number of recordings to keep, each for different arguments. With more kinds of arguments, calls run the function,
-  // after one warning.
-  size_t entries = 8;
+  // The most recordings to keep, each for different arguments; 0: as many as `memory` bytes of the host hold. A further one
+  // replaces the one that was not used for longest. If most are replaced before they are replayed a few times, the step
+  // warns once, and calls the function for a while.
+  size_t entries = 0;
+  uint64_t memory = uint64_t{256} << 20;
   // Whether successive calls run as one kernel, a fusion, where the device offers fusions. A fusion takes less time and
   // memory and computes the same bits. fusion_elements: the fewest elements of a fusion; 0: the device's own minimum.
   bool fuse = true;
