@@ -135,7 +135,9 @@ void finish(WorkState& state) {
     state.job->tell();
     std::rethrow_exception(state.error);
   }
-  if (const auto then = std::exchange(state.then, {})) then();
+  const auto then = std::exchange(state.then, {});
+  lock.unlock();  // it may wait for the device, and the engine may end the work meanwhile
+  if (then) then();
 }
 
 // A collective of a compiled step: two calls of the step share it.

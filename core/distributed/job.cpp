@@ -82,13 +82,16 @@ void Job::open(const OptionList& given) {
   engine_.call([&] { ending = engine_.make_group(join, world_, rank_, size_); });
   if (ending.status) throw_unopened(ending);
   require_size(launch_.rank, launch_.size);
-  groups_.push_back(world_);
+  add(world_);
 }
 
 void Job::throw_unopened(const Ending& ending) const {
   std::string cause;
-  if (watch_ && ending.status != PLUGRAD_INVALID) cause = watch_->find_ended();
-  else if (store_) cause = store_->get(kFailed).value_or("");
+  try {
+    if (watch_ && ending.status != PLUGRAD_INVALID) cause = watch_->find_ended();
+    else if (store_) cause = store_->get(kFailed).value_or("");
+  } catch (const Error&) {  // the store is gone: the engine's reason is all that is known
+  }
   throw Error(ending.status == PLUGRAD_INVALID ? Code::invalid : Code::peer_lost,
               "[init_process_group] " + cause + (cause.empty() ? "" : " (") + engine_.table().name + ": " + ending.reason +
                   (cause.empty() ? "" : ")"));
@@ -162,8 +165,9 @@ bool Job::all_have_store() {
 Job::~Job() = default;
 
 void Job::add(plugrad_group* group) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(groups_mutex_);
   groups_.push_back(group);
+  if (broken_) contained_quietly(engine_.table().name, "abort", engine_.table().abort, group);
 }
 
 void Job::note(const Call& call) {
@@ -172,25 +176,27 @@ void Job::note(const Call& call) {
 
 void Job::leave() {
   engine_.call([this] { engine_.complete_on_devices(); });
+  const bool was_told = broken_ && known_;
   if (watch_ && !broken_) try {
       watch_->leave();
       if (const std::string cause = watch_->wait_for_leaving(kFarewell); !cause.empty()) break_by(cause, Code::peer_lost);
     } catch (const Error& error) {  // the store is gone, and with it rank 0, which had no more to wait for
       log(LogLevel::info, error.what());
     }
+  const bool failed = broken_ && !was_told;
   close_groups();
   const auto end = Engine::Clock::now() + launch_.timeout;
   while (watch_ && store_->port() && !broken_ && Engine::Clock::now() < end && !watch_->all_left())
     std::this_thread::sleep_for(milliseconds(20));
   if (watch_ && broken_) store_->wait_for_others(kFarewell);
   watch_.reset();
-  if (broken_ && !known_) throw error("destroy_process_group");
+  if (failed) throw error("destroy_process_group");
 }
 
 void Job::close_groups() {
   std::vector<plugrad_group*> groups;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(groups_mutex_);
     groups.swap(groups_);
   }
   const plugrad_communicator& table = engine_.table();
@@ -217,11 +223,14 @@ void Job::require_whole(const std::string& what) const {
 
 // Ends what waits in the engine. [any]
 void Job::break_by(const std::string& cause, Code code) {
-  const std::lock_guard lock(mutex_);
-  if (broken_) return;
-  cause_ = cause;
-  code_ = code;
-  broken_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_) return;
+    cause_ = cause;
+    code_ = code;
+    broken_ = true;
+  }
+  const std::lock_guard lock(groups_mutex_);
   for (plugrad_group* each : groups_) contained_quietly(engine_.table().name, "abort", engine_.table().abort, each);
 }
 

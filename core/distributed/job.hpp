@@ -68,8 +68,9 @@ class Job {
   std::atomic<bool> broken_{false};
   std::atomic<bool> known_{false};  // to the program, which got an error or caused it
   bool left_ = false;               // of the communication thread
-  mutable std::mutex mutex_;        // of the members below
+  std::mutex groups_mutex_;
   std::vector<plugrad_group*> groups_;
+  mutable std::mutex mutex_;  // of the members below
   std::string cause_;
   Code code_ = Code::peer_lost;
   std::unique_ptr<Watch> watch_;  // last: its thread uses the others

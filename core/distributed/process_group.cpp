@@ -34,6 +34,8 @@ void end_at_exit() {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }
+  static bool is_finished = false;
+  if (std::exchange(is_finished, true)) return;
   if (!used->finish(std::chrono::minutes(1))) {
     std::fprintf(stderr, "[destroy_process_group] %s does not end within a minute: the process ends without it\n",
                  used->table().name);
@@ -70,6 +72,8 @@ Group init_process_group(const ProcessGroupOptions& options) {
   process = getpid();
   if (is_first) std::atexit(end_at_exit);
   current = std::make_shared<GroupState>(std::make_shared<Job>(options));
+  // The engine's libraries are loaded by now: the group leaves before their own handlers run.
+  if (is_first) std::atexit(end_at_exit);
   return Group(current);
 }
 

@@ -331,7 +331,8 @@ uint64_t Recording::bytes() const {
   uint64_t bytes = sizeof(Recording) + trace.memories.size() * sizeof(steps::Memory);
   for (const steps::Call& each : trace.calls)
     bytes += sizeof each + each.views.size() * (sizeof each.views[0] + sizeof each.memories[0]) + each.attributes.size();
-  return 2 * bytes;  // the plan has as much again
+  // The plan has as much again, and a device's list some 2 KB for a call.
+  return 2 * bytes + 2048 * trace.calls.size() + runner_.plan().placed.constant_bytes;
 }
 
 std::string Recording::text() const {

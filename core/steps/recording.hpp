@@ -43,7 +43,7 @@ class Recording {
   const std::string key;
   std::string alike = {};  // as `key`, but without the arguments' alignments
   std::string text() const;
-  // About the host memory that the recording takes.
+  // About the memory that the recording takes: of the host, and of constants on the device.
   uint64_t bytes() const;
 
   // A forward pass, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that changes

@@ -1,9 +1,9 @@
 #include <plugins/nccl/connection.hpp>
 
-#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <memory>
 #include <thread>
-#include <utility>
 
 namespace nccl {
 namespace {
@@ -43,22 +43,26 @@ void OwnDevice::choose(int wanted) {
   require(driver().count(&devices), "cuDeviceGetCount");
   if (!devices) throw Failure{PLUGRAD_INVALID, "there is no CUDA device"};
   const int index = option_ >= 0 ? option_ : wanted >= 0 ? wanted : local_rank() % devices;
-  void* context = nullptr;
   require(driver().device(&device, index), "cuDeviceGet");
-  require(driver().retain_context(&context, device), "cuDevicePrimaryCtxRetain");
-  require(driver().set_context(context), "cuCtxSetCurrent");
+  require(driver().retain_context(&context_, device), "cuDevicePrimaryCtxRetain");
+  require(driver().set_context(context_), "cuCtxSetCurrent");
   index_ = index;
   if (wanted >= 0) choose(wanted);
 }
 
-Connection::Connection(const plugrad_store& store, std::string key, int rank, int size)
-    : store_(store), key_(std::move(key)), rank_(rank), size_(size) {
+void OwnDevice::enter() const {
+  if (context_) driver().set_context(context_);
+}
+
+Connection::Connection(const plugrad_store& store, Gate& gate, std::string key, int rank, int size)
+    : store_(store), gate_(gate), key_(std::move(key)), rank_(rank), size_(size) {
   require(driver().create_stream(&stream_, kNonBlocking), "cuStreamCreate");
 }
 
-Connection::~Connection() {
-  abort();
-  driver().destroy_stream(stream_);
+Connection::~Connection() { driver().destroy_stream(stream_); }
+
+void Connection::require_whole() const {
+  if (gate_.broken) throw Failure{PLUGRAD_PEER_LOST, "the group was aborted"};
 }
 
 void Connection::check(Result result) const {
@@ -69,45 +73,53 @@ void Connection::check(Result result) const {
 }
 
 // Returns whether the identity is known.
-bool Connection::begin() {
-  UniqueId id{};
+bool Connection::find_id(UniqueId& id) const {
   if (rank_ == 0) {
     check(functions().get_unique_id(&id));
     if (store_.set(&store_, key_.c_str(), &id, sizeof id))
       throw Failure{PLUGRAD_PEER_LOST, "the store does not take " + key_};
-  } else {
-    uint64_t size = 0;
-    const plugrad_status status = store_.get(&store_, key_.c_str(), &id, sizeof id, &size, 0);
-    if (status == PLUGRAD_TIMED_OUT) return false;
-    if (status || size != sizeof id) throw Failure{PLUGRAD_PEER_LOST, "the store has no " + key_};
+    return true;
   }
-  Config config{sizeof(Config), kMagic, kVersion, 0};
-  check(functions().init_rank(&comm_, size_, id, rank_, &config));
+  uint64_t size = 0;
+  const plugrad_status status = store_.get(&store_, key_.c_str(), &id, sizeof id, &size, 0);
+  if (status == PLUGRAD_TIMED_OUT) return false;
+  if (status || size != sizeof id) throw Failure{PLUGRAD_PEER_LOST, "the store has no " + key_};
   return true;
 }
 
 bool Connection::advance() {
-  if (!comm_ && !begin()) return false;
+  if (!comm_) {
+    UniqueId id{};
+    if (!find_id(id)) return false;
+    Config config{sizeof(Config), kMagic, kVersion, 0};
+    const std::lock_guard lock(gate_.mutex);
+    require_whole();
+    check(functions().init_rank(&comm_, size_, id, rank_, &config));
+  }
   Result result = kSuccess;
-  check(functions().async_error(comm_, &result));
+  call([&](Comm* comm) { return functions().async_error(comm, &result); });
   check(result);
   return result == kSuccess;
 }
 
-void Connection::abort() noexcept {
-  if (comm_) functions().abort(std::exchange(comm_, nullptr));
-}
-
-void Connection::close(uint64_t milliseconds) noexcept {
-  if (!comm_) return;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-  Result result = functions().finalize(comm_);
-  while (result == kInProgress && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-    if (functions().async_error(comm_, &result)) break;
-  }
-  if (result == kSuccess) functions().destroy(std::exchange(comm_, nullptr));
-  abort();
+void end(const std::vector<Comm*>& comms, Result (*how)(Comm*), std::chrono::milliseconds most) {
+  struct Ends {
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t left;
+  };
+  const auto ends = std::make_shared<Ends>();
+  ends->left = comms.size();
+  for (Comm* each : comms)
+    std::thread([=] {
+      own_device().enter();
+      how(each);
+      const std::lock_guard lock(ends->mutex);
+      --ends->left;
+      ends->changed.notify_all();
+    }).detach();
+  std::unique_lock lock(ends->mutex);
+  ends->changed.wait_for(lock, most, [&] { return ends->left == 0; });
 }
 
 }  // namespace nccl

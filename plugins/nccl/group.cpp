@@ -2,7 +2,7 @@
 
 #include <plugins/nccl/calls.hpp>
 
-#include <chrono>
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -17,18 +17,70 @@ using std::chrono::milliseconds;
 namespace {
 const nccl::Driver& driver() { return nccl::libraries().driver; }
 constexpr std::chrono::microseconds kNap{50};
+constexpr milliseconds kLastWait{5000};  // for NCCL's calls at the end, which may wait for other ranks
+
+// The groups of this process: while one waits, the messages of all go on. [one-thread]
+std::set<plugrad_group*>& groups() {
+  static auto& all = *new std::set<plugrad_group*>;
+  return all;
+}
 }  // namespace
 
 plugrad_group::plugrad_group(const plugrad_store& store, std::string prefix, int rank, int size, uint64_t timeout)
-    : store_(store), prefix_(std::move(prefix)), rank_(rank), size_(size), timeout_(timeout) {}
+    : store_(store), prefix_(std::move(prefix)), rank_(rank), size_(size), timeout_(timeout) {
+  groups().insert(this);
+}
 
+// Ranks finalize all connections before they destroy one: to destroy one waits for the same of its other ranks.
 plugrad_group::~plugrad_group() {
-  if (!broken_) {
-    if (all_) all_->close(timeout_);
+  groups().erase(this);
+  if (!works_.empty()) abort();  // the other ranks do not know of a message that nobody waits for
+  if (!gate_.broken) {
+    std::vector<Connection*> whole;
+    if (all_ && all_->is_open()) whole.push_back(all_.get());
     for (const auto* channels : {&to_, &of_})
-      for (const auto& [peer, each] : *channels) each->close(timeout_);
+      for (const auto& [peer, each] : *channels)
+        if (each->is_open()) whole.push_back(each.get());
+    try {
+      for (Connection* each : whole) each->call([](nccl::Comm* comm) { return nccl::libraries().nccl.finalize(comm); });
+      const auto all_done = [&] { return std::ranges::all_of(whole, [](Connection* each) { return each->advance(); }); };
+      wait_until(all_done, "the other ranks do not leave");
+      nccl::end(release(), nccl::libraries().nccl.destroy, kLastWait);
+    } catch (const Failure&) {  // what is left is aborted
+      abort();
+    }
   }
   while (!works_.empty()) forget(works_.front().get());
+}
+
+// --- Waiting.
+
+void plugrad_group::require_whole() {
+  if (gate_.broken) throw Failure{PLUGRAD_PEER_LOST, reason()};
+}
+
+void plugrad_group::wait_until(const std::function<bool()>& ready, const std::string& what) const {
+  for (const auto end = Clock::now() + milliseconds(timeout_); !ready();) {
+    std::this_thread::sleep_for(kNap);
+    advance_all_messages();
+    if (Clock::now() > end) throw Failure{PLUGRAD_TIMED_OUT, what};
+  }
+}
+
+// Waits until the ranks are connected, and NCCL has done with the call before.
+void plugrad_group::settle(Connection& connection) {
+  wait_until([&] { return connection.advance(); }, "the other ranks do not come");
+}
+
+void plugrad_group::advance_all_messages() {
+  for (plugrad_group* each : groups()) {
+    if (each->gate_.broken) continue;
+    try {
+      each->advance_messages();
+    } catch (const Failure& failure) {  // its works report it
+      each->break_by(failure.why);
+    }
+  }
 }
 
 // --- What ranks tell each other by the store.
@@ -36,8 +88,12 @@ plugrad_group::~plugrad_group() {
 std::string plugrad_group::told(const std::string& key) const {
   char text[256] = "";
   uint64_t size = 0;
-  if (store_.get(&store_, (prefix_ + key).c_str(), text, sizeof text, &size, timeout_))
-    throw Failure{PLUGRAD_TIMED_OUT, "a rank did not come: the store has no " + prefix_ + key};
+  const auto is_there = [&] {
+    const plugrad_status status = store_.get(&store_, (prefix_ + key).c_str(), text, sizeof text, &size, 10);
+    if (status && status != PLUGRAD_TIMED_OUT) throw Failure{PLUGRAD_PEER_LOST, "the store cannot be reached"};
+    return !status;
+  };
+  wait_until(is_there, "a rank did not come: the store has no " + prefix_ + key);
   return {text, std::min<size_t>(size, sizeof text)};
 }
 
@@ -81,56 +137,27 @@ void plugrad_group::forget(plugrad_work* work) {
   works_.remove_if([&](const auto& each) { return each.get() == work; });
 }
 
-void plugrad_group::require_whole() const {
-  if (broken_) throw Failure{PLUGRAD_PEER_LOST, why_};
-}
-
-// Waits until the ranks are connected, and NCCL has done with the call before.
-void plugrad_group::settle(Lock& lock, Connection& connection) {
-  for (const auto end = Clock::now() + milliseconds(timeout_); !connection.advance();) {
-    lock.unlock();
-    std::this_thread::sleep_for(kNap);
-    lock.lock();
-    require_whole();
-    if (Clock::now() > end) throw Failure{PLUGRAD_TIMED_OUT, "the other ranks do not come"};
-  }
-}
-
-Connection& plugrad_group::connection(Lock& lock) {
-  if (!all_) all_ = std::make_unique<Connection>(store_, prefix_ + ".all", rank_, size_);
-  settle(lock, *all_);
-  return *all_;
-}
-
-Connection& plugrad_group::channel(const plugrad_collective& message) {
-  const bool sends = message.kind == PLUGRAD_COLL_SEND;
-  auto& found = (sends ? to_ : of_)[message.peer];
-  const int from = sends ? rank_ : message.peer, to = sends ? message.peer : rank_;
-  const std::string key = prefix_ + ".message." + std::to_string(from) + "." + std::to_string(to);
-  if (!found) found = std::make_unique<Connection>(store_, key, sends ? 0 : 1, 2);
-  return *found;
-}
-
 plugrad_work* plugrad_group::start(const plugrad_collective& c) {
-  Lock lock(mutex_);
   require_whole();
   if (!nccl::offers(c)) return nullptr;
   nccl::own_device().choose(c.stream ? c.device : -1);
   plugrad_work& work = made();
   if (c.kind == PLUGRAD_COLL_SEND || c.kind == PLUGRAD_COLL_RECV) {
     work.message = c;
-    work.waits_for = &channel(c);
+    work.connection = &channel(c);
     messages_.push_back(&work);
     advance_messages();
   } else if (c.count || c.counts || c.kind == PLUGRAD_COLL_BARRIER) {
-    run(lock, work, c);
+    run(work, c);
   }
   return &work;
 }
 
 // Memory of the host goes by a block. A result in place has the place of the elements sent.
-void plugrad_group::run(Lock& lock, plugrad_work& work, const plugrad_collective& c) {
-  Connection& ranks = connection(lock);
+void plugrad_group::run(plugrad_work& work, const plugrad_collective& c) {
+  if (!all_) all_ = std::make_unique<Connection>(store_, gate_, prefix_ + ".all", rank_, size_);
+  Connection& ranks = *(work.connection = all_.get());
+  settle(ranks);
   nccl::Places places{static_cast<const char*>(c.from), static_cast<char*>(c.to), static_cast<nccl::Stream*>(c.stream)};
   if (!c.stream) {
     const nccl::Sizes sizes = nccl::sizes_of(c, size_);
@@ -148,8 +175,8 @@ void plugrad_group::run(Lock& lock, plugrad_work& work, const plugrad_collective
     work.to = c.kind == PLUGRAD_COLL_BARRIER ? nullptr : c.to;
     work.bytes = sizes.to;
   }
-  ranks.check(nccl::call(c, places, size_, ranks.comm()));
-  settle(lock, ranks);
+  ranks.call([&](nccl::Comm* comm) { return nccl::call(c, places, size_, comm); });
+  settle(ranks);
   if (work.to && work.bytes)
     require(
         driver().download(work.block.host + work.place,
@@ -159,59 +186,12 @@ void plugrad_group::run(Lock& lock, plugrad_work& work, const plugrad_collective
   require(driver().record(work.end, places.stream), "cuEventRecord");
 }
 
-void plugrad_group::run_message(plugrad_work& work) {
-  const plugrad_collective& c = work.message;
-  Connection& pair = *std::exchange(work.waits_for, nullptr);
-  const bool sends = c.kind == PLUGRAD_COLL_SEND;
-  const size_t bytes = c.count * c.item;
-  work.block = staging_.take(bytes);
-  const auto device = reinterpret_cast<nccl::DeviceAddress>(work.block.device);
-  if (sends) {
-    std::memcpy(work.block.host, c.from, bytes);
-    require(driver().upload(device, work.block.host, bytes, pair.stream()), "cuMemcpyHtoDAsync");
-  }
-  const nccl::Functions& f = nccl::libraries().nccl;
-  const int peer = sends ? 1 : 0;
-  pair.check(sends ? f.send(work.block.device, bytes, nccl::kUint8, peer, pair.comm(), pair.stream())
-                   : f.recv(work.block.device, bytes, nccl::kUint8, peer, pair.comm(), pair.stream()));
-}
-
-// Gives NCCL the messages whose connections are ready, in their order.
-void plugrad_group::advance_messages() {
-  std::set<const Connection*> busy;
-  for (auto each = messages_.begin(); each != messages_.end();) {
-    plugrad_work& work = **each;
-    const bool is_sent = !work.waits_for;  // and NCCL may still be at it
-    Connection& pair = is_sent ? channel(work.message) : *work.waits_for;
-    if (busy.contains(&pair) || !pair.advance()) {
-      busy.insert(&pair);
-      ++each;
-      continue;
-    }
-    if (!is_sent) {
-      run_message(work);
-      continue;
-    }
-    const bool receives = work.message.kind == PLUGRAD_COLL_RECV;
-    work.to = receives ? work.message.to : nullptr;
-    work.bytes = receives ? work.message.count * work.message.item : 0;
-    if (work.bytes)
-      require(driver().download(work.block.host, reinterpret_cast<nccl::DeviceAddress>(work.block.device), work.bytes,
-                                pair.stream()),
-              "cuMemcpyDtoHAsync");
-    require(driver().create_event(&work.end, nccl::kDisableTiming), "cuEventCreate");
-    require(driver().record(work.end, pair.stream()), "cuEventRecord");
-    each = messages_.erase(each);
-  }
-}
-
 bool plugrad_group::test(plugrad_work* work) {
-  const Lock lock(mutex_);
   require_whole();
   advance_messages();
   if (work->message.kind && !work->end) return false;
   if (!work->end) return forget(work), true;
-  if (all_ && all_->comm()) all_->advance();
+  work->connection->advance();  // reports what NCCL finds out later
   if (const int result = driver().query(work->end); result == nccl::kNotReady) return false;
   else require(result, "cuEventQuery");
   if (work->to) std::memcpy(work->to, work->block.host + work->place, work->bytes);
@@ -222,21 +202,36 @@ bool plugrad_group::test(plugrad_work* work) {
 // --- The end.
 
 void plugrad_group::break_by(const std::string& reason) {
-  const Lock lock(mutex_);
-  if (broken_) return;
+  const std::lock_guard lock(why_mutex_);
+  if (gate_.broken) return;
   why_ = reason;
-  broken_ = true;
+  gate_.broken = true;
 }
 
 std::string plugrad_group::reason() {
-  const Lock lock(mutex_);
+  const std::lock_guard lock(why_mutex_);
   return why_;
 }
 
+std::vector<nccl::Comm*> plugrad_group::release() {
+  std::vector<nccl::Comm*> comms;
+  const auto add = [&](Connection& each) {
+    if (nccl::Comm* comm = each.release()) comms.push_back(comm);
+  };
+  if (all_) add(*all_);
+  for (const auto* channels : {&to_, &of_})
+    for (const auto& [peer, each] : *channels) add(*each);
+  return comms;
+}
+
+// A call of NCCL may be stuck on the communication thread: after a while, abort does not wait for it.
 void plugrad_group::abort() {
   break_by("the group was aborted");
-  const Lock lock(mutex_);
-  if (all_) all_->abort();
-  for (const auto* channels : {&to_, &of_})
-    for (const auto& [peer, each] : *channels) each->abort();
+  std::vector<nccl::Comm*> comms;
+  {
+    std::unique_lock lock(gate_.mutex, std::defer_lock);
+    (void)lock.try_lock_for(milliseconds(1000));
+    comms = release();
+  }
+  nccl::end(comms, nccl::libraries().nccl.abort, kLastWait);
 }

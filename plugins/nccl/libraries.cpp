@@ -87,12 +87,12 @@ void open_driver(Libraries& all) {
 }  // namespace
 
 const Libraries& libraries() {
-  static std::unique_ptr<const Libraries> opened;  // [one-thread]
+  static const Libraries* opened = nullptr;  // never destroyed: groups may end as the process does
   if (opened) return *opened;
   auto all = std::make_unique<Libraries>();
   open_driver(*all);
   open_nccl(*all);
-  opened = std::move(all);
+  opened = all.release();
   return *opened;
 }
 

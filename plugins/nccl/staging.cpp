@@ -7,11 +7,17 @@
 
 namespace nccl {
 
+namespace {
+constexpr size_t kLargestKept = size_t{64} << 20;
+
+void release(const Block& block) {
+  libraries().driver.free_host(block.host);
+  libraries().driver.free(reinterpret_cast<DeviceAddress>(block.device));
+}
+}  // namespace
+
 Staging::~Staging() {
-  for (const Block& each : free_) {
-    libraries().driver.free_host(each.host);
-    libraries().driver.free(reinterpret_cast<DeviceAddress>(each.device));
-  }
+  for (const Block& each : free_) release(each);
 }
 
 Block Staging::take(size_t bytes) {
@@ -35,7 +41,9 @@ Block Staging::take(size_t bytes) {
 }
 
 void Staging::give(const Block& block) {
-  if (block.bytes) free_.push_back(block);
+  if (!block.bytes) return;
+  if (block.bytes <= kLargestKept) free_.push_back(block);
+  else release(block);
 }
 
 }  // namespace nccl

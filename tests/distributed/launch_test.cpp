@@ -113,11 +113,12 @@ bool runs(const std::string& program) {
   return false;
 }
 
-// Each survivor's error names the last rank; no process is left, and the last saved files are whole.
+// Each survivor's error names the last rank; no process is left, and the last saved files are whole. A rank that left too
+// early may learn of the failure while it waits for the others.
 void expect_named(const Outcome& outcome, const std::string& named, int survivors, const std::string& folder) {
   const std::regex pattern("survivor: [^\n]*(?:" + named + ")");
   const std::sregex_iterator first(outcome.out.begin(), outcome.out.end(), pattern), end;
-  EXPECT_EQ(std::distance(first, end), survivors) << named << "\n" << outcome.out << outcome.err;
+  EXPECT_GE(std::distance(first, end), survivors) << named << "\n" << outcome.out << outcome.err;
   EXPECT_NE(outcome.status, 0);
   EXPECT_FALSE(runs(PLUGRAD_RANKS));
   for (const auto& each : std::filesystem::directory_iterator(folder))

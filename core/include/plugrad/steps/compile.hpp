@@ -19,9 +19,9 @@ namespace plugrad {
 
 struct CompileOptions {
   std::string name = "step";  // for messages
-  // The most recordings to keep, each for different arguments; 0: as many as `memory` bytes of the host hold. A further one
-  // replaces the one that was not used for longest. If most are replaced before they are replayed a few times, the step
-  // warns once, and calls the function for a while.
+  // The most recordings to keep, each for different arguments; 0: as many as `memory` bytes hold, of the host and of
+  // constants on the device. A further one replaces the one that was not used for longest. If most are replaced before they
+  // are replayed a few times, the step warns once, and calls the function for a while.
   size_t entries = 0;
   uint64_t memory = uint64_t{256} << 20;
   // Whether successive calls run as one kernel, a fusion, where the device offers fusions. A fusion takes less time and
