@@ -2,6 +2,8 @@
 #include <plugins/gloo/collectives.hpp>
 #include <plugins/gloo/connections.hpp>
 
+#include <plugrad/sdk/backend.hpp>
+
 #include <gloo/allgather.h>
 #include <gloo/config.h>
 #include <gloo/transport/tcp/device.h>
@@ -11,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -103,30 +104,13 @@ plugrad_status failed(plugrad_group& group, const std::exception& error) {
   return report(late ? PLUGRAD_TIMED_OUT : PLUGRAD_PEER_LOST, error.what());
 }
 
-std::string option(const plugrad_options& options, const char* key) {
-  const char* bytes = reinterpret_cast<const char*>(options.items);
-  for (uint32_t i = 0; i < options.count; ++i) {
-    const auto* each = reinterpret_cast<const plugrad_option*>(bytes + i * options.stride);
-    if (!std::strcmp(each->key, key)) return each->value;
-  }
-  return "";
-}
-
-// Returns the first key beside interface and address, or "".
-std::string unknown_option(const plugrad_options& options) {
-  const char* bytes = reinterpret_cast<const char*>(options.items);
-  for (uint32_t i = 0; i < options.count; ++i) {
-    const std::string_view key = reinterpret_cast<const plugrad_option*>(bytes + i * options.stride)->key;
-    if (key != "interface" && key != "address") return std::string(key);
-  }
-  return "";
-}
-
 // The address at which other ranks reach this process.
 gloo::transport::tcp::attr address(const plugrad_group_options& options) {
   gloo::transport::tcp::attr attr;
-  attr.iface = option(options.options, "interface");
-  attr.hostname = option(options.options, "address");
+  const plugrad::Options given(&options.options);
+  const auto text = [&](const char* key) { return std::string(given.find(key) ? given.find(key) : ""); };
+  attr.iface = text("interface");
+  attr.hostname = text("address");
   if (attr.iface.empty() && attr.hostname.empty() && options.local_size == options.size) attr.hostname = "127.0.0.1";
   return attr;
 }
@@ -190,8 +174,11 @@ plugrad_status open(const plugrad_host* given, const plugrad_group_options* opti
   host = given;
   if (!options->store || options->rank < 0 || options->size < 1)
     return report(PLUGRAD_INVALID, "gloo needs a rank, a size and a store");
-  if (const std::string key = unknown_option(options->options); !key.empty())
-    return report(PLUGRAD_INVALID, ("there is no option '" + key + "': interface and address are").c_str());
+  try {
+    plugrad::Options(&options->options).allow({"interface", "address"});
+  } catch (const std::exception& error) {
+    return report(PLUGRAD_INVALID, error.what());
+  }
   auto group = std::make_unique<plugrad_group>();
   try {
     group->store = options->store;

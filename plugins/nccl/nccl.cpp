@@ -3,13 +3,12 @@
 // PLUGRAD_DISTRIBUTED_CHECK.
 #include <plugins/nccl/group.hpp>
 
-#include <charconv>
+#include <plugrad/sdk/backend.hpp>
+
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #ifndef PLUGRAD_NCCL_NAME
 #define PLUGRAD_NCCL_NAME "nccl"
@@ -17,6 +16,8 @@
 
 namespace {
 using nccl::Failure;
+
+constexpr int64_t kMostDevices = 4096;
 
 const plugrad_host* host = nullptr;  // set by open; all hosts of a process are one core
 
@@ -39,23 +40,6 @@ template <class F> plugrad_status guarded(plugrad_group* group, F f) {
   }
 }
 
-// The option device=N is the only one.
-void read_options(const plugrad_options& options) {
-  const char* bytes = reinterpret_cast<const char*>(options.items);
-  for (uint32_t i = 0; i < options.count; ++i) {
-    const auto* each = reinterpret_cast<const plugrad_option*>(bytes + i * options.stride);
-    if (std::strcmp(each->key, "device") != 0)
-      throw Failure{PLUGRAD_INVALID, "there is no option '" + std::string(each->key) + "': device is"};
-    const std::string_view text(each->value);
-    int index = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-    if (error != std::errc() || end != text.data() + text.size() || index < 0)
-      throw Failure{PLUGRAD_INVALID,
-                    "device=" + std::string(text) + ": the index of a CUDA device expected, such as device=0"};
-    nccl::own_device().set_option(index);
-  }
-}
-
 plugrad_status launched(const plugrad_host*, int32_t* rank, int32_t* size) {
   *rank = *size = -1;
   return PLUGRAD_OK;
@@ -68,7 +52,9 @@ plugrad_status open(const plugrad_host* given, const plugrad_group_options* opti
     if (!options->store || options->rank < 0 || options->size < 1)
       throw Failure{PLUGRAD_INVALID, "NCCL needs a rank, a size and a store"};
     nccl::libraries();
-    read_options(options->options);
+    const plugrad::Options given(&options->options);
+    given.allow({"device"});
+    nccl::own_device().set_option(static_cast<int>(given.integer("device", -1, 0, kMostDevices - 1)));
     auto group = std::make_unique<plugrad_group>(*options->store, "nccl." + std::to_string(options->generation),
                                                  options->rank, options->size, options->timeout);
     group->meet();
