@@ -61,8 +61,7 @@ bool is_reducible(uint8_t dtype) {
 // The engine's sums are in an order of its own.
 bool is_taken(const Group& group, const Request& request, const Tensor& in, const Tensor& out) {
   const Tensor& any = in.defined() ? in : out;
-  const bool is_message = request.kind == PLUGRAD_COLL_SEND || request.kind == PLUGRAD_COLL_RECV;
-  if (!any.defined() || group.size() == 1 || request.ordered || is_message) return false;
+  if (!any.defined() || group.size() == 1 || request.ordered || request.is_message()) return false;
   const DeviceState& device = device_of(any);
   const int32_t taken = group.state().job().engine().table().dlpack_type;
   if (!taken || device.info.dlpack_type != taken || !device.native) return false;

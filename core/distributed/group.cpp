@@ -20,7 +20,6 @@ const char* name_of_kind(uint32_t kind) {
                                     "all_gather", "all_to_all", "send",      "recv"};
   return kNames[kind < std::size(kNames) ? kind : 0];
 }
-bool is_message(uint32_t kind) { return kind == PLUGRAD_COLL_SEND || kind == PLUGRAD_COLL_RECV; }
 
 uint64_t mixed(std::initializer_list<uint64_t> words) {
   Fnv hash;
@@ -135,7 +134,7 @@ void GroupState::submit(Request request, const std::shared_ptr<WorkState>& work)
   const observe::Event starting(EventKind::exchange, profiling::is_on() ? (request.text() + ", start").c_str() : "",
                                 nullptr);
   Engine& engine = job_->engine();
-  if (is_message(request.kind) && !engine.table().test)
+  if (request.is_message() && !engine.table().test)
     work->complete = [&engine, owner = work.get()] { engine.call([&] { engine.complete(owner); }); };
   engine.post([self = shared_from_this(), request = std::move(request), work] { self->execute(request, work); });
 }
@@ -161,7 +160,7 @@ plugrad_collective GroupState::collective_of(const Request& request) {
   c.peer = request.peer;
   c.stream = request.stream;
   c.device = request.device;
-  if (is_message(request.kind)) {
+  if (request.is_message()) {
     c.number = ++(request.kind == PLUGRAD_COLL_SEND ? sent_ : received_)[static_cast<size_t>(request.peer)];
     c.fingerprint = mixed({c.number, PLUGRAD_COLL_SEND, c.dtype, c.count});
   } else {
@@ -176,7 +175,7 @@ Call GroupState::call_of(const Request& request, bool active) const { return {na
 void GroupState::execute(const Request& request, const std::shared_ptr<WorkState>& work) {
   try {
     job_->require_whole(request.text());
-    if (is_message(request.kind)) return exchange(request, work);
+    if (request.is_message()) return exchange(request, work);
     if (checks_calls() && size_ > 1) check_same(request);
     if (request.stream) return start_on_device(request, work);
     const plugrad_collective c = collective_of(request);
@@ -235,7 +234,7 @@ void GroupState::start_on_device(const Request& request, const std::shared_ptr<W
   fly(c, call_of(request, true), work);
 }
 
-// Starts what ends later, and what other tasks of the communication thread need not wait for.
+// Starts a work without a wait: the communication thread goes on with its tasks, and ends the work later.
 void GroupState::fly(const plugrad_collective& c, Call call, const std::shared_ptr<WorkState>& work) {
   if (!c.count && !c.counts) return work->end({});
   const auto ended = [self = shared_from_this(), work, call = std::move(call)](const Ending& ending) {

@@ -32,12 +32,13 @@ struct Request {
   int device = -1;
   // "all_reduce of 1024 f32"
   std::string text() const;
+  bool is_message() const { return kind == PLUGRAD_COLL_SEND || kind == PLUGRAD_COLL_RECV; }
 };
 
 struct WorkState {
   // Marks the work as ended, by an error or without.
   void end(std::exception_ptr why);
-  // Marks the work as one that the device's stream waits for.
+  // Marks the work as submitted: the device's stream waits for its end.
   void order();
 
   std::mutex mutex;

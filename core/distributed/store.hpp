@@ -25,8 +25,8 @@ class Store {
   virtual std::optional<std::string> get(const std::string& key) = 0;
   // Where this process listens for the other ranks; 0: it does not.
   virtual int port() const { return 0; }
-  // After a failure, in the process that has the store: waits until the other ranks need the store no more, because they
-  // have read the cause and ended, at most this long.
+  // After a failure, in the process with the store: waits until all ranks but this process have read the cause and ended, at
+  // most this long.
   virtual void wait_for_others(std::chrono::milliseconds) {}
   // Waits for a value, at most this long, and not after the job has failed.
   std::optional<std::string> wait(const std::string& key, std::chrono::milliseconds most);

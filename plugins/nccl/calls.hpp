@@ -11,7 +11,7 @@ namespace nccl {
 // Whether NCCL has the collective.
 bool offers(const plugrad_collective& c);
 
-// Bytes that a collective other than a message reads and writes.
+// The bytes read and written by a collective. Messages have no sizes here.
 struct Sizes {
   size_t from, to;
   bool is_in_place;
@@ -24,7 +24,7 @@ struct Places {
   char* to;
   Stream* stream;
 };
-// Calls NCCL. c: a collective that it offers, other than a message.
+// Calls NCCL for a collective with offers(c), messages excepted.
 Result call(const plugrad_collective& c, const Places& places, int ranks, Comm* comm);
 
 }  // namespace nccl

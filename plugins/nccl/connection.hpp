@@ -45,8 +45,8 @@ struct Gate {
   std::atomic<bool> broken{false};
 };
 
-// Connects some ranks. Nothing here waits, because NCCL's communicators are non-blocking: advance() is called until it says
-// that they are connected. [one-thread, but for release]
+// Connects some ranks. Nothing here waits, because NCCL's communicators are non-blocking: call advance() until it returns
+// true. [one-thread, but for release]
 class Connection {
  public:
   // Ranks of one key find each other in the store. rank 0 makes NCCL's identity.
@@ -80,8 +80,8 @@ class Connection {
   Stream* stream_ = nullptr;
 };
 
-// Aborts these communicators, or destroys them after they were finalized, all at the same time: each may wait for the
-// others, and for the same of other ranks. What takes longer than `most` is left behind. [any]
+// Aborts communicators, or destroys finalized ones, all at the same time: to end a communicator may wait for the end of its
+// peers, of this rank and of all ranks. A call longer than `most` is left behind. [any]
 void end(const std::vector<Comm*>& comms, Result (*how)(Comm*), std::chrono::milliseconds most);
 
 }  // namespace nccl

@@ -46,7 +46,7 @@ plugrad_group::~plugrad_group() {
       const auto all_done = [&] { return std::ranges::all_of(whole, [](Connection* each) { return each->advance(); }); };
       wait_until(all_done, "the other ranks do not leave");
       nccl::end(release(), nccl::libraries().nccl.destroy, kLastWait);
-    } catch (const Failure&) {  // what is left is aborted
+    } catch (const Failure&) {
       abort();
     }
   }
@@ -83,7 +83,7 @@ void plugrad_group::advance_all_messages() {
   }
 }
 
-// --- What ranks tell each other by the store.
+// --- Values in the store.
 
 std::string plugrad_group::told(const std::string& key) const {
   char text[256] = "";
@@ -191,7 +191,7 @@ bool plugrad_group::test(plugrad_work* work) {
   advance_messages();
   if (work->message.kind && !work->end) return false;
   if (!work->end) return forget(work), true;
-  work->connection->advance();  // reports what NCCL finds out later
+  work->connection->advance();  // throws for errors of NCCL since the call
   if (const int result = driver().query(work->end); result == nccl::kNotReady) return false;
   else require(result, "cuEventQuery");
   if (work->to) std::memcpy(work->to, work->block.host + work->place, work->bytes);

@@ -28,10 +28,10 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
 
     What is not given comes from the environment, as `plugrad launch`, mpirun, torchrun or srun set it.
 
-    backend      the communicator: "gloo", "mpi", or the absolute path of a plugin's file
+    backend      the communicator: "gloo", "mpi", "mpich", "nccl", or the absolute path of a plugin's file
     init_method  where the processes meet: "file:///DIRECTORY", "tcp://HOST:PORT", where rank 0 listens, or "pmix:"
     timeout      of the start and of each collective: a timedelta or seconds; 30 minutes by default
-    options      of the communicator: gloo takes "interface" and "address"
+    options      of the communicator: gloo takes "interface" and "address", nccl "device"
 
     Raises ValueError if nothing tells the rank, or if launcher and communicator count different numbers of processes;
     ConnectionError if a process does not come in time.

@@ -47,7 +47,8 @@ struct ProcessGroupOptions {
   // pmix:, where the launcher says where rank 0 listens.
   std::string store = {};
   std::chrono::milliseconds timeout{0};  // of the start and of each collective
-  // Of the communicator, beside those in PLUGRAD_<NAME>_OPTIONS ("interface=eth0"): gloo takes interface and address.
+  // Of the communicator, beside those in PLUGRAD_<NAME>_OPTIONS ("interface=eth0"): gloo takes interface and address,
+  // nccl takes device.
   OptionList options = {};
 };
 
