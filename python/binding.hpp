@@ -166,6 +166,7 @@ inline nb::object wrap(Tensor tensor) { return tensor.defined() ? nb::steal(new_
 // Returns a new reference to a named tuple of plugrad._results.
 PyObject* new_result(const ValuesIndices& result);
 PyObject* new_result(const MinMax& result);
+PyObject* new_result(const Quantized& result);
 // Returns the values of a ValuesIndices and releases the reference to it; returns any other object unchanged.
 PyObject* values_alone(PyObject* result);
 
@@ -271,6 +272,9 @@ template <> struct type_caster<plugrad::ValuesIndices> : result_caster<plugrad::
 };
 template <> struct type_caster<plugrad::MinMax> : result_caster<plugrad::MinMax> {
   static constexpr auto Name = const_name("MinMax");
+};
+template <> struct type_caster<plugrad::Quantized> : result_caster<plugrad::Quantized> {
+  static constexpr auto Name = const_name("Quantized");
 };
 
 template <> struct type_caster<plugrad::python::ShapeLike> {

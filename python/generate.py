@@ -20,7 +20,7 @@ PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool
               "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode", "ScatterReduction",
               "std::optional<RoundingMode>", "BagMode", "std::optional<bool>", "ConvolutionPadding", "Resampling",
               "GridPadding"}
-RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|Histogram|bool|void"
+RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Quantized|Unique|Histogram|bool|void"
 # Defaults that become None in Python, because the default dtype and device are known only when the function is called.
 NONE = {"std::nullopt", "DType::f32", "default_device()"}
 # Parameters and defaults for which None means no numbers.

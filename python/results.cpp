@@ -13,6 +13,10 @@ PyObject* min_max_type() {
   static PyObject* const type = result_type("MinMax");
   return type;
 }
+PyObject* quantized_type() {
+  static PyObject* const type = result_type("Quantized");
+  return type;
+}
 
 PyObject* new_pair(PyObject* type, const Tensor& first, const Tensor& second) {
   return nb::handle(type)(wrap(first), wrap(second)).release().ptr();
@@ -21,6 +25,7 @@ PyObject* new_pair(PyObject* type, const Tensor& first, const Tensor& second) {
 
 PyObject* new_result(const ValuesIndices& result) { return new_pair(values_indices_type(), result.values, result.indices); }
 PyObject* new_result(const MinMax& result) { return new_pair(min_max_type(), result.min, result.max); }
+PyObject* new_result(const Quantized& result) { return new_pair(quantized_type(), result.codes, result.scales); }
 
 PyObject* values_alone(PyObject* result) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(result)) != values_indices_type()) return result;

@@ -5,7 +5,7 @@ _plugrad\.__prefix__$:
     from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar
     from numpy import generic
     from numpy.typing import NDArray
-    from plugrad._results import MinMax, ValuesIndices
+    from plugrad._results import MinMax, Quantized, ValuesIndices
 
     _Derived = TypeVar("_Derived", bound="Tensor")
     _Number: TypeAlias = int | float | bool

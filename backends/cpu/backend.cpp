@@ -33,6 +33,7 @@ template <int64_t target> void append_all(RowList& rows) {
   append_selection<target>(rows);
   append_random<target>(rows);
   append_matmul<target>(rows);
+  append_quantized<target>(rows);
   append_convolutions<target>(rows);
   append_pooling<target>(rows);
   append_attention<target>(rows);

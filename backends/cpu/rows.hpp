@@ -25,6 +25,7 @@ template <int64_t target> void append_scans(RowList& rows);
 template <int64_t target> void append_selection(RowList& rows);
 template <int64_t target> void append_random(RowList& rows);
 template <int64_t target> void append_matmul(RowList& rows);
+template <int64_t target> void append_quantized(RowList& rows);
 template <int64_t target> void append_convolutions(RowList& rows);
 template <int64_t target> void append_pooling(RowList& rows);
 template <int64_t target> void append_attention(RowList& rows);

@@ -17,6 +17,7 @@
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/normalization.hpp>
 #include <plugrad/ops/pooling.hpp>
+#include <plugrad/ops/quantization.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/sorting.hpp>
@@ -104,6 +105,7 @@ Tensor converted(const Applied& n) {
 Tensor chosen(const Applied& n) { return where(n.in(0), n.in(1), n.in(2)); }
 Tensor quotient(const Applied& n) { return div(n.in(0), n.in(1), RoundingMode::trunc); }
 Tensor product_plus(const Applied& n) { return affine(n.in(0), transpose(n.in(1)), n.in(2)); }
+Tensor quantized_product(const Applied& n) { return quantized_matmul(n.in(0), n.in(1), n.in(2)); }
 Tensor gelu_exact(const Applied& n) { return gelu(n.in(0)); }
 Tensor gelu_tanh(const Applied& n) { return gelu(n.in(0), Approximation::tanh); }
 // A causal attention has no mask: the functions that record it pass a single zero as the mask.
@@ -263,6 +265,7 @@ constexpr Row kFunctions[] = {
     {PLUGRAD_OP_ARGMAX, reduced<argmax>},
     {PLUGRAD_OP_MATMUL, binary<matmul>},
     {PLUGRAD_OP_MATMUL_ADD, product_plus},
+    {PLUGRAD_OP_QUANTIZED_MATMUL, quantized_product},
     {PLUGRAD_OP_ATTENTION, attention},
     {PLUGRAD_OP_GATHER, gathered},
     {PLUGRAD_OP_SCATTER_ADD, scattered},

@@ -37,15 +37,15 @@ from ._compile import (Compiled as Compiled, CompileFigures as CompileFigures, S
                        compile as compile, load_model as load_model)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._histograms import histogramdd as histogramdd
-from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
+from ._results import MinMax as MinMax, Quantized as Quantized, ValuesIndices as ValuesIndices
 from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve,
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
 from . import (accelerator as accelerator, amp as amp, array_api as array_api, autograd as autograd, cuda as cuda,
                data as data, distributed as distributed, files as files, linalg as linalg, masked as masked, nn as nn,
-               optim as optim, profiler as profiler, special as special, testing as testing, text as text,
-               training as training, utils as utils, windows as windows)
+               optim as optim, profiler as profiler, quantization as quantization, special as special, testing as testing,
+               text as text, training as training, utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
 from .backends import cudnn as _cudnn  # sets `backends` to a callable module, in place of the core's function

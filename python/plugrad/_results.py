@@ -20,3 +20,10 @@ class MinMax(NamedTuple):
 
     min: Tensor
     max: Tensor
+
+
+class Quantized(NamedTuple):
+    """A weight (n, k) of 2, 4 or 8 bits an element: codes (n, k bits / 8), scales (n, groups, 1 or 2)."""
+
+    codes: Tensor
+    scales: Tensor

@@ -139,7 +139,10 @@ void check_op(Session& session, Tally& tally, const OpInfo& op) {
 
 Question question_for(uint32_t opcode, uint8_t dtype, uint32_t flags) {
   Question question{op_info(opcode), {}, flags};
-  for (int i = 0; i < question.op->operand_count(); ++i) question.dtypes.push_back(question.op->operand_dtype(i, dtype));
+  for (int i = 0; i < question.op->operand_count(); ++i) {
+    const uint8_t fixed = question.op->operand_dtype(i, dtype);
+    question.dtypes.push_back(fixed ? fixed : static_cast<uint8_t>(PLUGRAD_F32));  // the problems have scales of f16, too
+  }
   return question;
 }
 

@@ -81,7 +81,10 @@ class Problem {
   Values values_;
 };
 
-double step_of(const GradientRow& row) { return row.op == std::string("cast") ? kCastStep : kStep; }
+double step_of(const GradientRow& row) {
+  const std::string op = row.op;
+  return op == "cast" || op == "dequantize" ? kCastStep : kStep;
+}
 
 // New tensors are on the host during the lifetime of this object.
 class OnTheHost {

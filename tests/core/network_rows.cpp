@@ -12,6 +12,42 @@ Tensor drawn(I x, Tensor (*f)(const Tensor& x)) {
   return exp(f(x[0]) * 0.5);
 }
 
+// A weight (3, 32) of 4 bits, and of 8 bits with symmetric codes.
+Quantized weight_of_few_bits(bool symmetric) {
+  const NoGrad constant;
+  const Tensor weight = sin(reshape(arange(0, 96, 1), {3, 32}));
+  return quantize(weight, symmetric ? 8 : 4, symmetric ? 32 : 16, symmetric, DType::f32);
+}
+
+Rows quantized_rows() {
+  return {
+      {"quantized_matmul",
+       "FourBits",
+       {{2, 32}},
+       kLow,
+       kHigh,
+       [](I x) {
+         const Quantized weight = weight_of_few_bits(false);
+         return exp(quantized_matmul(x[0], weight.codes, weight.scales) * 0.25);
+       }},
+      {"quantized_matmul",
+       "Vector",
+       {{32}},
+       kLow,
+       kHigh,
+       [](I x) {
+         const Quantized weight = weight_of_few_bits(true);
+         return exp(quantized_matmul(x[0], weight.codes, weight.scales) * 0.25);
+       }},
+      {"dequantize",
+       "Scales",
+       {{3, 2, 2}},
+       kLow,
+       kHigh,
+       [](I x) { return dequantize(weight_of_few_bits(false).codes, cast(x[0], DType::f32), 4, DType::f64) * 0.25; }},
+  };
+}
+
 Rows further_activation_rows() {
   return {
       {"relu6", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return exp(relu6(x[0])); }, {0}},
@@ -198,7 +234,8 @@ Rows further_layer_rows() {
 
 std::vector<GradientRow> network_rows() {
   Rows all = further_activation_rows();
-  for (const Rows& more : {further_loss_rows(), further_layer_rows()}) all.insert(all.end(), more.begin(), more.end());
+  for (const Rows& more : {further_loss_rows(), further_layer_rows(), quantized_rows()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

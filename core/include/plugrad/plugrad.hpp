@@ -63,6 +63,7 @@
 #include <plugrad/ops/piecewise.hpp>
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/powers.hpp>
+#include <plugrad/ops/quantization.hpp>
 #include <plugrad/ops/random.hpp>
 #include <plugrad/ops/raw.hpp>
 #include <plugrad/ops/reduce.hpp>

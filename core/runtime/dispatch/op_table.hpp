@@ -27,11 +27,11 @@ constexpr bool is_in_out(uint32_t opcode, int operand) {
 }
 
 // The operand with the dtype in the cache key of the op's kernels: the last operand except indices, conditions,
-// statistics and the source of CAST.
+// statistics, codes and their scales, and the source of CAST.
 inline constexpr auto kKeyOperands = [] {
   std::array<uint8_t, 256> operands{};
   for (const OpInfo& op : kOps) {
-    const size_t place = std::string_view(op.operands).find_last_not_of("IBDW");
+    const size_t place = std::string_view(op.operands).find_last_not_of("IBDUSW");
     if (op.opcode < operands.size() && place != std::string_view::npos) operands[op.opcode] = static_cast<uint8_t>(place);
   }
   return operands;

@@ -51,7 +51,8 @@ class Widened {
   Widened(const OpCall& call, const OpInfo& op, uint8_t dtype) : call_(call) {
     for (int i = 0; i < call.operands(); ++i) {
       made_[i].view = *call.views[i];
-      if (made_[i].view.dtype == call.key()) made_[i].view.dtype = op.operand_dtype(i, dtype);
+      const uint8_t wide = op.operand_dtype(i, dtype);
+      if (made_[i].view.dtype == call.key() && wide) made_[i].view.dtype = wide;
       views_[i] = &made_[i].view;
       storages_[i] = call.storages[i];
     }

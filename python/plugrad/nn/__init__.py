@@ -25,6 +25,7 @@ from .poolings import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, 
                        AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d,
                        MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d)
 from .parallel import DataParallel
+from .quantized import QuantizedEmbedding, QuantizedLinear
 from .recurrent import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell
 
 __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -40,8 +41,9 @@ __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "Adapt
            "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss",
            "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "Neuron", "PReLU",
            "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle",
-           "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCell", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid",
-           "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "SyncBatchNorm",
+           "PoissonNLLLoss", "QuantizedEmbedding", "QuantizedLinear", "RMSNorm", "RNN", "RNNCell", "RReLU", "ReLU", "ReLU6",
+           "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmin", "Softplus",
+           "Softshrink", "Softsign", "SyncBatchNorm",
            "Tanh", "Tanhshrink", "Threshold", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
            "Unflatten", "Unfold", "Upsample", "cross_entropy", "functional", "init", "log_softmax", "max_margin_loss",
            "mse_loss", "parallel", "softmax", "utils"]

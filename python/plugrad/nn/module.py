@@ -58,6 +58,7 @@ class Module:
 
     forward: Callable[..., Any] = _no_forward
     training: bool = True
+    _keeps_dtype: tuple[str, ...] = ()  # the attributes with tensors that to() does not convert
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if "_forward_hooks" in self.__dict__:
@@ -226,14 +227,17 @@ class Module:
 
     def to(self, *where: Any) -> Self:
         """Moves the tensors to a device, or converts the floating tensors to a dtype, or both. The tensors remain the same
-        objects, so optimisers need no change. Returns itself. Raises ValueError for a dtype that is not floating."""
+        objects, so optimisers need no change. Scales of quantised weights keep their dtype. Returns itself. Raises
+        ValueError for a dtype that is not floating."""
         for given in where:
             if isinstance(given, Device) or not _is_dtype(given):
                 self._each_leaf(lambda tensor: tensor.move_to_(given))
             elif str(DType(given)) not in _FLOATING:
                 raise ValueError(f"[to] a module cannot be {given}: give a floating dtype")
             else:
-                self._each_leaf(lambda tensor: tensor.convert_(given) if str(tensor.dtype) in _FLOATING else None)
+                kept = {id(getattr(module, name)) for module in self.modules() for name in module._keeps_dtype}
+                self._each_leaf(lambda tensor: tensor.convert_(given)
+                                if str(tensor.dtype) in _FLOATING and id(tensor) not in kept else None)
         return self
 
     def _each_leaf(self, function: Callable[[Tensor], Any]) -> None:

@@ -1,12 +1,12 @@
 """A table of all ops with random arguments and the expected results."""
 from . import (
     activations, algebra, arithmetic, arrangement, elementwise, further, grids, indexing, integers, layers, losses, margins,
-    moments, networks, order, quantiles, rearrangement, reductions, resampling, sets, spatial, special)
+    moments, networks, order, quantiles, quantized, rearrangement, reductions, resampling, sets, spatial, special)
 from .case import Call, Case, Operand
 from .sample import Sample
 
 TOPICS = (elementwise, integers, reductions, order, arrangement, indexing, rearrangement, algebra, networks, losses,
-          activations, arithmetic, margins, moments, quantiles, sets, grids, layers, special, further,
+          activations, arithmetic, margins, moments, quantiles, quantized, sets, grids, layers, special, further,
           spatial, resampling)
 ROWS = [row for topic in TOPICS for row in topic.ROWS]
 # Ops without a row, with the reason or the place of their tests.
@@ -17,6 +17,7 @@ WITHOUT = {
     **dict.fromkeys(["bernoulli", "exponential", "multinomial", "rand_like", "randint", "randint_like", "randn_like",
                      "randperm"], SAMPLING),
     "sum_to_size": "python/tests/test_parameters.py",
+    "quantize": "python/tests/test_quantization.py",
     **dict.fromkeys(["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax"],
                     "random numbers: tests/core/networks_test.cpp"),
     "empty": "its elements have no particular values", "empty_like": "its elements have no particular values",

@@ -99,14 +99,15 @@ struct KernelRow {
   uint32_t flags;    // the supported flags; DETERMINISTIC: the kernel is always deterministic
   uint16_t layouts;  // the supported layout bits
   uint8_t operands;  // the number of valid entries in dtypes
-  std::array<uint8_t, PLUGRAD_MAX_OPERANDS> dtypes;
+  std::array<uint8_t, PLUGRAD_MAX_OPERANDS> dtypes;  // 0: the kernel reads the dtype in the view
   RunFunction run;
   WorkspaceFunction workspace;
   const void* own = nullptr;  // the backend's data for its run function, see Call::own
 
   constexpr bool serves(const plugrad_signature& s) const {
     return opcode == s.opcode && !(s.layout & ~layouts) && !(s.flags & ~flags) && operands == s.outputs + s.inputs &&
-           std::equal(s.dtypes, s.dtypes + operands, dtypes.begin());
+           std::equal(s.dtypes, s.dtypes + operands, dtypes.begin(),
+                      [](uint8_t wanted, uint8_t served) { return served == 0 || wanted == served; });
   }
 };
 using Rows = std::span<const KernelRow>;

@@ -36,14 +36,16 @@ struct OpInfo {
 
   constexpr int operand_count() const { return outputs + inputs; }
   constexpr bool is_in_out(int operand) const { return operands[operand] >= 'a'; }
-  // Returns the dtype of an operand of an op with the dtype `dtype`; 0 for the letter D, which allows any dtype.
+  // Returns the dtype of an operand of an op with the dtype `dtype`; 0 for the letters D and S, which leave it open.
   constexpr uint8_t operand_dtype(int operand, uint8_t dtype) const {
     switch (operands[operand]) {
       case 'B': return PLUGRAD_BOOL;
       case 'I': return PLUGRAD_I64;
+      case 'U': return PLUGRAD_U8;
       case 'A': return is_floating(dtype) ? dtype : static_cast<uint8_t>(PLUGRAD_I64);
       case 'W': return accumulator_dtype(dtype);
-      case 'D': return 0;
+      case 'D':
+      case 'S': return 0;
       default: return dtype;
     }
   }

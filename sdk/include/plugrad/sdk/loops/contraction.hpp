@@ -1,4 +1,4 @@
-// Plain loops in host memory: MATMUL and MATMUL_ADD.
+// Plain loops in host memory: MATMUL, MATMUL_ADD and QUANTIZED_MATMUL.
 #pragma once
 #include <plugrad/sdk/loops/accumulator.hpp>
 #include <plugrad/sdk/loops/elements.hpp>
@@ -31,11 +31,54 @@ template <class T> void matmul(const Call& call) {
       out, a, b, addend);
 }
 
+// The codes and scales of QUANTIZED_MATMUL's weight (n, k).
+class QuantizedWeight {
+ public:
+  QuantizedWeight(const plugrad_view& codes, const plugrad_view& scales, int64_t k)
+      : codes_(codes), scales_(scales.dtype == PLUGRAD_F16 ? nullptr : data<float>(scales)),
+        halves_(scales_ ? nullptr : data<Float16>(scales)), steps_(strides_of(scales)),
+        bits_(static_cast<int>(codes.shape[1] * 8 / k)), group_(k / scales.shape[1]), has_minima_(scales.shape[2] == 2) {}
+
+  double operator()(int64_t row, int64_t j) const {
+    const int64_t byte = j * bits_ / 8;
+    const int code = codes_.first[row * codes_.strides[0] + byte * codes_.strides[1]] >> j * bits_ % 8 & ((1 << bits_) - 1);
+    const int64_t at = row * steps_[0] + j / group_ * steps_[1];
+    if (!has_minima_) return scale(at) * (code - (1 << (bits_ - 1)));
+    return scale(at) * code + scale(at + steps_[2]);
+  }
+
+ private:
+  double scale(int64_t at) const { return scales_ ? double{scales_[at]} : static_cast<double>(widened(halves_[at])); }
+
+  Elements<uint8_t> codes_;
+  const float* scales_;
+  const Float16* halves_;
+  Strides steps_;
+  int bits_;
+  int64_t group_;
+  bool has_minima_;
+};
+
+template <class T> void quantized_matmul(const Call& call) {
+  const int64_t m = call.out().shape[0], n = call.out().shape[1], k = call.in(0).shape[1];
+  const Elements<T> out(call.out()), x(call.in(0));
+  const QuantizedWeight weight(call.in(1), call.in(2), k);
+  for (int64_t column = 0; column < n; ++column) {
+    for (int64_t row = 0; row < m; ++row) {
+      Accumulator<T> sum;
+      for (int64_t j = 0; j < k; ++j)
+        sum.add(static_cast<double>(widened(x.first[row * x.strides[0] + j * x.strides[1]])) * weight(column, j));
+      out.first[row * out.strides[0] + column * out.strides[1]] = static_cast<T>(sum.total());
+    }
+  }
+}
+
 template <class... T> constexpr auto rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
   return join(std::array{kernel<matmul<T>>(PLUGRAD_OP_MATMUL, element_dtype<T>, kMemory, kFlags)...},
-              std::array{kernel<matmul<T>>(PLUGRAD_OP_MATMUL_ADD, element_dtype<T>, kMemory)...});
+              std::array{kernel<matmul<T>>(PLUGRAD_OP_MATMUL_ADD, element_dtype<T>, kMemory)...},
+              std::array{kernel<quantized_matmul<T>>(PLUGRAD_OP_QUANTIZED_MATMUL, element_dtype<T>, kMemory)...});
 }
 inline constexpr auto kRows = rows(kFloating);
 

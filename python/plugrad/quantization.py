@@ -1,0 +1,167 @@
+"""Models with weights of 2, 4 or 8 bits an element.
+
+>>> import plugrad
+>>> from plugrad import nn, quantization
+>>> model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+>>> quantization.quantize_(model, bits=4, group_size=32)
+['0', '2']
+>>> model(plugrad.zeros((1, 64))).shape
+(1, 10)
+
+quantize_ makes codes of a model's own weights. load_gptq_ and load_awq_ read codes made by GPTQ (Frantar et al., 2023) and
+AWQ (Lin et al., 2024) from the tensors of their safetensors files. GGUF.get_quantized reads the codes of a GGUF file.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from . import _plugrad
+from ._modes import no_grad
+from ._plugrad import Tensor
+from ._results import Quantized
+from .nn import Embedding, Linear, Module, QuantizedEmbedding, QuantizedLinear
+
+__all__ = ["load_awq_", "load_gptq_", "quantize_"]
+
+_WORD = 32  # bits
+# AWQ: the column of each four bits of a word, from the low bits on.
+_AWQ_COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def _inner(model: Module, kind: Any) -> Iterator[tuple[str, Module, str, Any]]:
+    """Yields (full name, the module that has it, the name in that module, the module) for modules of a kind."""
+    for path, owner in list(model.named_modules()):
+        for name, module in list(owner._members()):
+            if isinstance(module, kind):
+                yield f"{path}.{name}" if path else name, owner, name, module
+
+
+def quantize_(model: Module, bits: int = 4, group_size: int = 32, *, symmetric: bool = False, scale_dtype: Any = "f16",
+              embeddings: bool = False, filter: Callable[[str, Module], bool] | None = None) -> list[str]:
+    """Replaces the linear layers inside a model by nn.QuantizedLinear, in place. Returns the names of the replaced layers.
+
+    bits, group_size, symmetric, scale_dtype: as for plugrad.quantize. Layers remain whose in_features is no multiple of
+    group_size. embeddings: embeddings become nn.QuantizedEmbedding. filter(name, layer): whether to replace a layer. Raises
+    ValueError for bits other than 2, 4 or 8, for a group_size that is no multiple of 16, and for a model that is itself a
+    layer: use QuantizedLinear.from_linear.
+    """
+    if isinstance(model, (Linear, Embedding)):
+        raise ValueError(f"[quantize_] the model is one {type(model).__name__}: use nn.QuantizedLinear.from_linear or "
+                         "nn.QuantizedEmbedding.from_embedding")
+    _plugrad.quantize(_plugrad.zeros((1, group_size)), bits, group_size, symmetric, scale_dtype)  # checks the numbers
+    replaced: list[str] = []
+    made: dict[int, Module] = {}  # a layer may have several names
+    for name, owner, attribute, layer in _inner(model, (Linear, Embedding) if embeddings else Linear):
+        columns = layer.in_features if isinstance(layer, Linear) else layer.embedding_dim
+        if columns % group_size or (filter and not filter(name, layer)):
+            continue
+        if id(layer) not in made:
+            settings = bits, group_size, symmetric, scale_dtype
+            made[id(layer)] = (QuantizedLinear.from_linear(layer, *settings) if isinstance(layer, Linear)
+                               else QuantizedEmbedding.from_embedding(layer, *settings))
+        setattr(owner, attribute, made[id(layer)])
+        replaced.append(name)
+    return replaced
+
+
+def _unpacked(words: Tensor, bits: int) -> Tensor:
+    """The numbers in words (rows, columns) of i32, from the low bits on: (rows, columns, numbers)."""
+    shifts = _plugrad.arange(0, _WORD, bits, dtype="i32", device=words.device)
+    return words.unsqueeze(2).bitwise_right_shift(shifts).bitwise_and(2**bits - 1)
+
+
+def _packed(numbers: Tensor, bits: int) -> Tensor:
+    """Numbers (n, k) as bytes (n, k bits / 8)."""
+    parts = numbers.to("i32").unflatten(1, (-1, 8 // bits))
+    shifts = _plugrad.arange(0, 8, bits, dtype="i32", device=numbers.device)
+    return parts.bitwise_left_shift(shifts).sum(2).to("u8")
+
+
+def _pairs(scales: Tensor, zeros: Tensor) -> Tensor:
+    """Scales and minima (n, groups, 2) in f32, for scales and zeros (groups, n)."""
+    s = scales.to("f32").transpose(0, 1)
+    return _plugrad.stack([s, -s * zeros.to("f32").transpose(0, 1)], -1)
+
+
+def _bits_of(words: Tensor, numbers: int, name: str, what: str) -> int:
+    bits = words.numel() * _WORD // numbers
+    if bits not in (2, 4, 8) or words.numel() * _WORD % numbers:
+        raise NotImplementedError(f"[{what}] the weight of '{name}' has {words.numel() * _WORD / numbers:g} bits an "
+                                  "element: 2, 4 and 8 can be loaded")
+    return bits
+
+
+def _gptq(name: str, layer: Linear, found: dict[str, Tensor], added: int) -> QuantizedLinear:
+    words = found["qweight"].to("i32")  # (in bits / 32, out)
+    rows, columns = layer.in_features, layer.out_features
+    bits = _bits_of(words, rows * columns, name, "load_gptq_")
+    codes = _unpacked(words, bits).transpose(0, 1).reshape((columns, rows))
+    zeros = _unpacked(found["qzeros"].to("i32"), bits).flatten(1)[:, :columns] + added
+    scales, order = _pairs(found["scales"], zeros), None
+    groups = found.get("g_idx")
+    if groups is not None:
+        groups = groups.to("i64")
+        turns = _plugrad.arange(0, rows, dtype="i64", device=groups.device) // (rows // scales.shape[1])
+        if not _plugrad.equal(groups, turns):  # its columns were quantised in the order of their importance
+            order = groups.argsort(stable=True)
+            if not _plugrad.equal(groups[order], turns):
+                raise NotImplementedError(f"[load_gptq_] the groups of '{name}' have different lengths: widen its weight")
+            codes = codes.index_select(1, order)
+    return QuantizedLinear(rows, columns, Quantized(_packed(codes, bits), scales), found.get("bias", layer.bias), order)
+
+
+def _awq(name: str, layer: Linear, found: dict[str, Tensor]) -> QuantizedLinear:
+    words = found["qweight"].to("i32")  # (in, out bits / 32)
+    rows, columns = layer.in_features, layer.out_features
+    if _bits_of(words, rows * columns, name, "load_awq_") != 4:
+        raise NotImplementedError(f"[load_awq_] the weight of '{name}' does not have 4 bits an element")
+    places = sorted(range(8), key=_AWQ_COLUMNS.__getitem__)
+    codes, zeros = (_unpacked(each.to("i32"), 4)[:, :, places].flatten(1) for each in (words, found["qzeros"]))
+    weight = Quantized(_packed(codes.transpose(0, 1), 4), _pairs(found["scales"], zeros))
+    return QuantizedLinear(rows, columns, weight, found.get("bias", layer.bias))
+
+
+def _load(model: Module, tensors: Mapping[str, Tensor], what: str, needed: tuple[str, ...],
+          made: Callable[[str, Linear, dict[str, Tensor]], QuantizedLinear]) -> list[str]:
+    rest, replaced = dict(tensors), []
+    for name, owner, attribute, layer in _inner(model, Linear):
+        if f"{name}.qweight" not in rest:
+            continue
+        missing = [each for each in needed if f"{name}.{each}" not in rest]
+        if missing:
+            raise ValueError(f"[{what}] the tensors have '{name}.qweight', but not {', '.join(missing)}")
+        found = {each: rest.pop(f"{name}.{each}") for each in (*needed, "bias", "g_idx") if f"{name}.{each}" in rest}
+        with no_grad():
+            setattr(owner, attribute, made(name, layer, found).to(layer.weight.device))
+        replaced.append(name)
+    unknown = [name for name in rest if name.endswith(".qweight")]
+    if unknown:
+        raise ValueError(f"[{what}] the model has no linear layer for {', '.join(unknown)}")
+    loaded = {f"{layer}.{part}" for layer in replaced for part in ("codes", "scales", "bias", "order")}
+    wanted = {name for name in model.state_dict() if name not in loaded}
+    if wanted != set(rest):
+        odd = sorted(wanted ^ set(rest))
+        raise ValueError(f"[{what}] {odd[0]} is {'missing in the tensors' if odd[0] in wanted else 'not in the model'}; in "
+                         f"all {len(odd)} names differ")
+    model.load_state_dict(rest, strict=False)
+    return replaced
+
+
+def load_gptq_(model: Module, tensors: Mapping[str, Tensor], *, checkpoint_format: str = "gptq") -> list[str]:
+    """Loads a model quantised by GPTQ, in place: linear layers with codes become nn.QuantizedLinear, and all other tensors
+    are copied. Returns the names of the replaced layers.
+
+    tensors: those of the safetensors files, such as plugrad.load returns: qweight, qzeros, scales, and g_idx where columns
+    were reordered. checkpoint_format: "gptq", in which zeros are stored less 1, or "gptq_v2". Raises ValueError for tensors
+    that the model lacks, and the reverse; NotImplementedError for codes of 3 bits.
+    """
+    if checkpoint_format not in ("gptq", "gptq_v2"):
+        raise ValueError(f"[load_gptq_] checkpoint_format is {checkpoint_format!r}, expected 'gptq' or 'gptq_v2'")
+    added = 1 if checkpoint_format == "gptq" else 0
+    return _load(model, tensors, "load_gptq_", ("qweight", "qzeros", "scales"),
+                 lambda name, layer, found: _gptq(name, layer, found, added))
+
+
+def load_awq_(model: Module, tensors: Mapping[str, Tensor]) -> list[str]:
+    """Loads a model quantised by AWQ (its GEMM format of 4 bits), in place, as load_gptq_ does."""
+    return _load(model, tensors, "load_awq_", ("qweight", "qzeros", "scales"), _awq)
