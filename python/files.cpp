@@ -126,6 +126,12 @@ void bind_files(nb::module_& m) {
   bind_file<io::GgufFile>(m, "_GgufFile")
       .def("info", gguf_info)
       .def("metadata", metadata_of)
+      .def(
+          "quantized",
+          [](const std::shared_ptr<io::GgufFile>& file, const std::string& name, const DeviceLike& device) {
+            return unlocked([file, name, where = device.get()] { return file->quantized(name, where); });
+          },
+          nb::arg("name"), nb::arg("device") = nb::none())
       .def("version", &io::GgufFile::version)
       .def("raw", raw);
   m.def("_open_gguf", opened<io::GgufFile>);

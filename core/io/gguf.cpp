@@ -2,6 +2,7 @@
 #include <core/io/gguf_format.hpp>
 #include <core/io/quote.hpp>
 #include <core/io/row_range.hpp>
+#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <map>
@@ -46,10 +47,30 @@ struct GgufFile::State {
     std::vector<float> elements(count);
     const uint8_t* block = raw.data();
     for (size_t at = 0; at < count; at += static_cast<size_t>(type.block)) {
-      type.decode(block, elements.data() + at);
+      decode(type, block, elements.data() + at);
       block += type.block_bytes;
     }
     return Tensor::from_host(elements.data(), count, DType::f32, shape, device);
+  }
+
+  Quantized quantized(const std::string& name, const GgufTensor& tensor, Device device) const {
+    const GgmlType& type = ggml_type(tensor.type);
+    if (!type.codes.bits || tensor.shape.rank() != 2) {
+      throw Error(Code::unsupported, "[" + file.path() + "] tensor " + quote(name) + " has the type " + type.name +
+                                         " and the shape " + tensor.shape.text() + ": codes are read from matrices of " +
+                                         quantized_ggml_types() + "; get() reads other tensors");
+    }
+    const int64_t rows = tensor.shape[0], columns = tensor.shape[1], blocks = tensor.shape.count() / type.block;
+    const int64_t groups = columns / type.codes.group, parts = type.codes.has_minima ? 2 : 1;
+    const std::vector<uint8_t> raw = bytes(tensor, 0, tensor.shape.count());
+    std::vector<uint8_t> codes(static_cast<size_t>(tensor.shape.count() * type.codes.bits / 8));
+    std::vector<float> scales(static_cast<size_t>(rows * groups * parts));
+    const int64_t codes_of_block = type.block * type.codes.bits / 8, scales_of_block = type.block / type.codes.group * parts;
+    for (int64_t i = 0; i < blocks; ++i)
+      split(type, raw.data() + i * type.block_bytes, codes.data() + i * codes_of_block, scales.data() + i * scales_of_block);
+    const Tensor all = Tensor::from_host(scales.data(), scales.size(), DType::f32, {rows, groups, parts}, device);
+    return {Tensor::from_host(codes.data(), codes.size(), DType::u8, {rows, columns * type.codes.bits / 8}, device),
+            cast(all, type.codes.scales)};
   }
 
   OpenedFile file;
@@ -88,6 +109,10 @@ const GgufTensor& GgufFile::info(const std::string& name) const { return state_-
 Tensor GgufFile::get(const std::string& name, Device device) const {
   const GgufTensor& tensor = info(name);
   return state_->read(name, tensor, 0, tensor.shape, device);
+}
+
+Quantized GgufFile::quantized(const std::string& name, Device device) const {
+  return state_->quantized(name, info(name), device);
 }
 
 Tensor GgufFile::rows(const std::string& name, int64_t first, int64_t last, Device device) const {

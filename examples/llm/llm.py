@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import plugrad
 from plugrad import Device, Tensor, nn
@@ -28,6 +29,7 @@ def parsed_options() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=MODEL, help="a GGUF file of the llama architecture")
     parser.add_argument("--device")
     parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"])
+    parser.add_argument("--widen", action="store_true", help="widen the file's quantised matrices to the dtype")
     parser.add_argument("--tokens", type=int, default=200, help="the most tokens of an answer")
     parser.add_argument("--context", type=int, default=2048, help="the most tokens of a conversation")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token each time")
@@ -59,49 +61,78 @@ def split(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1)).transpose(0, 1)  # (l, heads e) -> (heads, l, e)
 
 
+class Weights:
+    """The layers in a file: with quantised matrices as they are in the file, or widened."""
+
+    def __init__(self, file: plugrad.GGUF, eps: float, widen: bool) -> None:
+        self.file, self.eps, self.widen = file, eps, widen
+
+    def norm(self, name: str) -> nn.RMSNorm:
+        weight = self.file.get_tensor(f"{name}.weight")
+        made = nn.RMSNorm(len(weight), self.eps)
+        made.load_state_dict({"weight": weight})
+        return made
+
+    def linear(self, *names: str) -> nn.Linear | nn.QuantizedLinear:
+        """Returns a layer of one matrix, or of several matrices that follow each other."""
+        shapes = [self.file.info(f"{name}.weight").shape for name in names]
+        rows, columns = sum(shape[0] for shape in shapes), shapes[0][1]
+        codes = [self.codes(name) for name in names]
+        if all(codes) and len({(each.codes.shape[1], each.scales.shape[1:]) for each in codes}) == 1:
+            weight = [plugrad.cat([each[part] for each in codes]) for part in range(2)]
+            return nn.QuantizedLinear(columns, rows, weight)
+        made = nn.Linear(columns, rows, bias=False)
+        made.load_state_dict({"weight": plugrad.cat([self.file.get_tensor(f"{name}.weight") for name in names])})
+        return made
+
+    def embedding(self, name: str, dtype: str) -> nn.Embedding | nn.QuantizedEmbedding:
+        if codes := self.codes(name):
+            rows, columns = self.file.info(f"{name}.weight").shape
+            return nn.QuantizedEmbedding(rows, columns, codes, dtype)
+        return nn.Embedding.from_pretrained(self.file.get_tensor(f"{name}.weight"))
+
+    def codes(self, name: str) -> Any:
+        try:
+            return None if self.widen else self.file.get_quantized(f"{name}.weight")
+        except NotImplementedError:  # a matrix of f32, say
+            return None
+
+
 class Layer(nn.Module):
-    def __init__(self, width: int, heads: int, kv_heads: int, inner: int, eps: float) -> None:
-        extent = width // heads
+    def __init__(self, weights: Weights, name: str, heads: int, kv_heads: int) -> None:
         self.heads, self.kv_heads = heads, kv_heads
-        self.attn_norm, self.ffn_norm = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
-        self.attn_q, self.attn_output = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
-        self.attn_k, self.attn_v = (nn.Linear(width, kv_heads * extent, bias=False) for _ in range(2))
-        self.ffn_gate, self.ffn_up = (nn.Linear(width, inner, bias=False) for _ in range(2))
-        self.ffn_down = nn.Linear(inner, width, bias=False)
+        self.attn_norm, self.ffn_norm = weights.norm(f"{name}.attn_norm"), weights.norm(f"{name}.ffn_norm")
+        self.attn_qkv = weights.linear(*(f"{name}.attn_{part}" for part in "qkv"))
+        self.attn_output = weights.linear(f"{name}.attn_output")
+        self.ffn_in, self.ffn_down = weights.linear(f"{name}.ffn_gate", f"{name}.ffn_up"), weights.linear(f"{name}.ffn_down")
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, cache: Cache, at: int, mask: Tensor | None) -> Tensor:
-        h = self.attn_norm(x)
-        q, k, v = (split(part(h), heads) for part, heads in ((self.attn_q, self.heads), (self.attn_k, self.kv_heads),
-                                                             (self.attn_v, self.kv_heads)))
+        h = split(self.attn_qkv(self.attn_norm(x)), self.heads + 2 * self.kv_heads)
         # In GGUF's layout of q and k, neighbouring elements are rotated together.
-        q, k = (plugrad.rotary_embedding(each, cos, sin, interleaved=True) for each in (q, k))
-        keys, values = cache.extended(k, v, at)
-        attended = plugrad.scaled_dot_product_attention(q, keys, values, mask, enable_gqa=True)
+        rotated = plugrad.rotary_embedding(h[:self.heads + self.kv_heads], cos, sin, interleaved=True)
+        keys, values = cache.extended(rotated[self.heads:], h[self.heads + self.kv_heads:], at)
+        attended = plugrad.scaled_dot_product_attention(rotated[:self.heads], keys, values, mask, enable_gqa=True)
         x = x + self.attn_output(attended.transpose(0, 1).flatten(1))
-        h = self.ffn_norm(x)
-        return x + self.ffn_down(plugrad.silu(self.ffn_gate(h)) * self.ffn_up(h))
+        gate, up = self.ffn_in(self.ffn_norm(x)).chunk(2, -1)
+        return x + self.ffn_down(plugrad.silu(gate) * up)
 
 
 class Llama(nn.Module):
     """Token ids (l) -> the logits (vocabulary) of the next token."""
 
-    def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: Device | str | None = None) -> None:
+    def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: Device | str | None = None,
+                 widen: bool = False) -> None:
         about = {name.removeprefix("llama."): value for name, value in file.metadata.items() if name.startswith("llama.")}
         width, heads = about["embedding_length"], about["attention.head_count"]
-        eps, kv_heads = about["attention.layer_norm_rms_epsilon"], about["attention.head_count_kv"]
-        self.kv_heads, self.extent, self.dtype = kv_heads, width // heads, dtype
-        self.token_embd = nn.Embedding(file.info("token_embd.weight").shape[0], width)
-        self.blk = nn.ModuleList(Layer(width, heads, kv_heads, about["feed_forward_length"], eps)
-                                 for _ in range(about["block_count"]))
-        self.output_norm = nn.RMSNorm(width, eps)
-        self.load_state_dict({name: file.get_tensor(name) for name in self.state_dict()})
-        self.requires_grad_(False).to(device or plugrad.default_device(), dtype)
+        weights = Weights(file, about["attention.layer_norm_rms_epsilon"], widen)
+        self.kv_heads, self.extent, self.dtype = about["attention.head_count_kv"], width // heads, dtype
+        self.device = plugrad.Device(device) if device else plugrad.default_device()
+        self.token_embd = weights.embedding("token_embd", dtype)
+        self.blk = nn.ModuleList(Layer(weights, f"blk.{i}", heads, self.kv_heads) for i in range(about["block_count"]))
+        self.output_norm = weights.norm("output_norm")
+        self.requires_grad_(False).to(self.device, dtype)
         steps = plugrad.arange(0, self.extent, 2, dtype="f32", device=self.device) / self.extent
         self.frequencies = about["rope.freq_base"] ** -steps
-
-    @property
-    def device(self) -> Device:
-        return self.token_embd.weight.device
 
     def caches(self, context: int) -> list[Cache]:
         return [Cache(self.kv_heads, context, self.extent, self.dtype, self.device) for _ in self.blk]
@@ -118,15 +149,18 @@ class Llama(nn.Module):
         for layer, cache in zip(self.blk, caches):
             x = layer(x, cos, sin, cache, at, mask)
         last = self.output_norm(x[-1:])
+        if isinstance(self.token_embd, nn.QuantizedEmbedding):
+            return self.token_embd.as_linear(last)[0].float()
         return plugrad.linear(last, self.token_embd.weight)[0].float()
 
 
 class Chat:
     """A model, its tokenizer, and the keys and values of the tokens of a conversation."""
 
-    def __init__(self, path: Path, dtype: str = "f32", device: Device | str | None = None, context: int = 2048) -> None:
+    def __init__(self, path: Path, dtype: str = "f32", device: Device | str | None = None, context: int = 2048,
+                 widen: bool = False) -> None:
         with plugrad.open_gguf(path) as file:
-            self.tokenizer, self.model = BytePairTokenizer(file), Llama(file, dtype, device)
+            self.tokenizer, self.model = BytePairTokenizer(file), Llama(file, dtype, device, widen)
             self.end = file.metadata["tokenizer.ggml.eos_token_id"]
         self.caches, self.context, self.at = self.model.caches(context), context, 0
 
@@ -174,7 +208,7 @@ def answer(chat: Chat, question: str, options: argparse.Namespace) -> None:
 def main() -> None:
     options = parsed_options()
     plugrad.manual_seed(options.seed)
-    chat = Chat(options.model, options.dtype, options.device, options.context)
+    chat = Chat(options.model, options.dtype, options.device, options.context, options.widen)
     if options.prompt:
         return answer(chat, options.prompt, options)
     while True:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from . import _plugrad
 from ._archive import is_archive, load_archive, save_archive
 from ._plugrad import Tensor
+from ._results import Quantized
 
 __all__ = ["GGUF", "GGUFTensor", "TensorSlice", "load", "load_npy", "load_npz", "open_gguf", "safe_open", "save", "save_npy",
            "save_npz"]
@@ -154,6 +155,15 @@ class GGUF(_OpenFile):
         """
         tensor: Tensor = self._file.get(name, self._device)
         return tensor
+
+    def get_quantized(self, name: str) -> Quantized:
+        """Reads a quantised matrix (n, k) as codes and scales, without widening it: see plugrad.quantize. Codes of 3 bits
+        are widened to 4, codes of 5 and 6 bits to 8.
+
+        Raises ValueError for an unknown name, and NotImplementedError for other types and ranks.
+        """
+        weight: Quantized = self._file.quantized(name, self._device)
+        return weight
 
     def get_slice(self, name: str) -> TensorSlice:
         """Returns an object whose subscripts read and decode a part of the tensor."""

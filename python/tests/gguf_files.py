@@ -5,7 +5,8 @@ import numpy as np
 
 # ggml's number of a type, the elements and the bytes of a block, and the offsets of its f16 numbers.
 BLOCKS = {"Q4_0": (2, 32, 18, [0]), "Q4_1": (3, 32, 20, [0, 2]), "Q5_0": (6, 32, 22, [0]), "Q5_1": (7, 32, 24, [0, 2]),
-          "Q8_0": (8, 32, 34, [0]), "Q4_K": (12, 256, 144, [0, 2]), "Q5_K": (13, 256, 176, [0, 2]),
+          "Q8_0": (8, 32, 34, [0]), "Q2_K": (10, 256, 84, [80, 82]), "Q3_K": (11, 256, 110, [108]),
+          "Q4_K": (12, 256, 144, [0, 2]), "Q5_K": (13, 256, 176, [0, 2]),
           "Q6_K": (14, 256, 210, [208])}
 
 
@@ -78,6 +79,21 @@ def groups_of_32(nibbles):
     return np.concatenate([quarters & 15, quarters >> 4], axis=2).reshape(len(nibbles), 8, 32)
 
 
+def of_two_bits(kind, raw):
+    """Q2_K and Q3_K: of each 128 elements, 32 bytes hold two bits each of four groups of 32; a scale for every 16."""
+    at = 16 if kind == "Q2_K" else 32
+    low = raw[:, at:at + 64].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    if kind == "Q2_K":
+        scales, offsets = half(raw, 80) * (raw[:, :16] & 15), half(raw, 82) * (raw[:, :16] >> 4)
+        return np.repeat(scales, 16, axis=1) * low.reshape(-1, 256) - np.repeat(offsets, 16, axis=1)
+    third = raw[:, None, :32] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+    packed = raw[:, 96:108].astype(np.int32)
+    lower = np.concatenate([packed[:, :8] & 15, packed[:, :8] >> 4], axis=1)
+    upper = np.concatenate([packed[:, 8:] >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
+    quants = low.reshape(-1, 256) + 4 * third.reshape(-1, 256).astype(np.int32) - 4
+    return np.repeat(half(raw, 108) * (lower + 16 * upper - 32).astype(np.float32), 16, axis=1) * quants.astype(np.float32)
+
+
 def decode(kind, raw):
     """Returns the elements as f32, one row for each block."""
     f = np.float32
@@ -91,6 +107,8 @@ def decode(kind, raw):
         return half(raw, 0) * (low_and_high(raw[:, 8:]) | fifth(raw[:, 4:8])).astype(f) + half(raw, 2)
     if kind == "Q8_0":
         return half(raw, 0) * raw[:, 2:].view(np.int8).astype(f)
+    if kind in ("Q2_K", "Q3_K"):
+        return of_two_bits(kind, raw)
     if kind == "Q4_K":
         return by_groups(raw, groups_of_32(raw[:, 16:]).astype(f))
     if kind == "Q5_K":

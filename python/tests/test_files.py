@@ -190,6 +190,13 @@ def test_gguf_blocks_decode_as_numpy_decodes_them(tmp_path):
             assert numpy.array_equal(file.get_tensor("x").numpy(), expected), kind
             assert numpy.array_equal(file.get_slice("x")[1, 2:].numpy(), expected[1, 2:]), kind
             assert file.raw("x") == blocks.tobytes()
+        rows = expected.reshape(6, -1)
+        path = gguf_files.write(tmp_path / "b.gguf", [], [("x", rows.shape, number, blocks.tobytes())])
+        with plugrad.open_gguf(path) as file:
+            weight = file.get_quantized("x")
+            bits = weight.codes.shape[1] * 8 // rows.shape[1]
+            assert bits == {"Q2": 2, "Q3": 4, "Q4": 4}.get(kind[:2], 8)
+            assert numpy.array_equal(plugrad.dequantize(*weight, bits).numpy(), rows), kind
 
 
 def test_gguf_files(tmp_path):
@@ -199,7 +206,7 @@ def test_gguf_files(tmp_path):
                g.entry("list", 9, g.texts(["a", "b"])), g.entry("eps", 6, struct.pack("<f", 0.5)),
                g.entry("on", 7, b"\1"), g.entry("n", 10, struct.pack("<Q", 2**64 - 1))]
     halves = struct.pack("<4e", 1, 2, 3, 4)
-    path = g.write(tmp_path / "a.gguf", entries, [("h", (2, 2), 1, halves), ("q", (256,), 10, bytes(84)),
+    path = g.write(tmp_path / "a.gguf", entries, [("h", (2, 2), 1, halves), ("q", (256,), 16, bytes(66)),
                                                   ("flat", (32,), 2, bytes(18))])
     file = plugrad.GGUF(path, device="reference")
     assert file.version == 3 and file.keys() == ["h", "q", "flat"]
@@ -207,8 +214,8 @@ def test_gguf_files(tmp_path):
     x = file.get_tensor("h")
     assert x.dtype == "f16" and x.tolist() == [[1, 2], [3, 4]] and x.device == "reference"
     assert file.get_slice("h")[1].tolist() == [3, 4] and file.get_slice("flat")[3:5].tolist() == [0, 0]
-    assert file.info("q").type == "Q2_K" and file.raw("q") == bytes(84)
-    with pytest.raises(NotImplementedError, match="has the type Q2_K; these can be read: F32, F16"):
+    assert file.info("q").type == "IQ2_XXS" and file.raw("q") == bytes(66)
+    with pytest.raises(NotImplementedError, match="has the type IQ2_XXS; these can be read: F32, F16"):
         file.get_tensor("q")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(OSError, match="may be cut short"):

@@ -52,6 +52,19 @@ const BlockRow kBlocks[] = {
      32,
      "00307357a2e64647f03e2fb81f223f4192c58efd5185f0711ef7677a1f132a818d88",
      {14.375, -3.25, 8.75, 7.75, 5.875, 4.25, 7.875, -7.375, -14.25, -15.375, -2, -1.125, 12.875, 2.375, 5.25, -15}},
+    {"Q2_K",
+     10,
+     256,
+     "a8e5b8abeeab14cef599cc052535d5cec0ad06783f60ec83760457a17c472a49ed10c2fa0a67ce0d8f02264785762462c423399232b3"
+     "9168ce358d21b527970bb48a4200a5627b0c90b818268101caff003000b8",
+     {5, 8.875, 6.5, 5, 12.25, 5, 0.5, 11.25, 8.75, 5.625, 9, 1.875, 2.875, 1.5, 7.75, 6}},
+    {"Q3_K",
+     11,
+     256,
+     "7fa901a76df710c04edc083cbdb5404808b9586fbf8a6343304464f943287f2d2133cee5d95535cc78861fd80e7fa01dd0a174645397"
+     "c6a0adc1367e7e3976aa6b833bad348bb5a93fc4900f8a8987f50f8c3b8efc8c4ce733da7d4597758c5cbdd130e147d9d82f7c5b7010"
+     "0030",
+     {-2.375, -2.125, 4, 7.75, 2.875, 0, 6, -2.125, -3.375, 1.125, -4.75, 0.75, 6, 1.5, 0.75, -3.75}},
     {"Q4_K",
      12,
      256,
@@ -95,6 +108,10 @@ TEST(Gguf, BlocksDecodeToTheElementsOfTheFormat) {
     }
     const std::vector<uint8_t> raw = file.raw("x");
     EXPECT_EQ(std::string(raw.begin() + static_cast<ptrdiff_t>(block.size()), raw.end()), block);
+    const Quantized codes = file.quantized("x");
+    const int64_t bits = codes.codes.size(1) * 8 / static_cast<int64_t>(row.elements);
+    EXPECT_EQ(dequantize(codes.codes, codes.scales, bits).to_vector<float>(), all);
+    EXPECT_EQ(codes.scales.dtype(), row.elements == 32 ? DType::f16 : DType::f32);
   }
 }
 
@@ -197,15 +214,32 @@ TEST(Gguf, TensorsLieWhereTheAlignmentPutsThem) {
 // A type that cannot be decoded can be listed, and its bytes can be read.
 TEST(Gguf, TypesThatCannotBeDecodedAreNamed) {
   const Scratch scratch;
-  const io::GgufFile file(scratch.write("a", gguf_file({}, {gguf_tensor("x", {256}, 10, 0)}, std::string(84, 'q'))));
-  EXPECT_EQ(file.info("x").type, "Q2_K");
-  EXPECT_EQ(file.raw("x").size(), 84u);
+  const io::GgufFile file(scratch.write("a", gguf_file({}, {gguf_tensor("x", {256}, 16, 0)}, std::string(66, 'q'))));
+  EXPECT_EQ(file.info("x").type, "IQ2_XXS");
+  EXPECT_EQ(file.raw("x").size(), 66u);
   try {
     file.get("x");
-    ADD_FAILURE() << "Q2_K cannot be decoded";
+    ADD_FAILURE() << "IQ2_XXS cannot be decoded";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unsupported);
-    expect_mentions(error.what(), "has the type Q2_K; these can be read: F32, F16, Q4_0, Q4_1, Q5_0");
+    expect_mentions(error.what(), "has the type IQ2_XXS; these can be read: F32, F16, Q4_0, Q4_1, Q5_0");
+  }
+}
+
+TEST(Gguf, CodesComeFromQuantisedMatricesAlone) {
+  const Scratch scratch;
+  const std::vector<std::string> tensors = {gguf_tensor("vector", {32}, 2, 0), gguf_tensor("matrix", {2, 2}, 0, 32)};
+  const io::GgufFile file(scratch.write("a", gguf_file({}, tensors, std::string(48, '\0'))));
+  for (const auto& [name, words] : {std::pair("vector", "the type Q4_0 and the shape (32,)"),
+                                    std::pair("matrix", "the type F32 and the shape (2, 2)")}) {
+    try {
+      file.quantized(name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unsupported);
+      expect_mentions(error.what(), words);
+      expect_mentions(error.what(), "codes are read from matrices of Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K");
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // GGUF, versions 2 and 3: named tensors, many of them quantised, and typed metadata in one file. The format of ggml and
 // llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 #pragma once
+#include <plugrad/ops/quantization.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstdint>
@@ -56,9 +57,13 @@ class PLUGRAD_API GgufFile {
   const std::vector<std::string>& keys() const;
   // Returns a tensor's entry in the header. Throws Error (invalid) for a name missing in the file.
   const GgufTensor& info(const std::string& name) const;
-  // Reads one tensor to a device. F32, F16, BF16, F64, I8, I16, I32 and I64 keep their dtype; Q4_0, Q4_1, Q5_0, Q5_1, Q8_0,
-  // Q4_K, Q5_K and Q6_K become f32. Throws as info does, and Error (unsupported) for all other types.
+  // Reads one tensor to a device. F32, F16, BF16, F64, I8, I16, I32 and I64 keep their dtype; Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
+  // and Q2_K to Q6_K become f32. Throws as info does, and Error (unsupported) for all other types.
   Tensor get(const std::string& name, Device device = default_device()) const;
+  // Reads a matrix (n, k) of one of these quantised types as codes and scales, with get's elements exactly. Codes of 3 bits
+  // are widened to 4, codes of 5 and 6 bits to 8. scales is f16, or f32 for types in _K. Throws as info does, and Error
+  // (unsupported) for other types and ranks.
+  Quantized quantized(const std::string& name, Device device = default_device()) const;
   // Reads the rows first .. last - 1 of a tensor along its first axis, and no other bytes. Throws as get does, and Error
   // (index_error) unless 0 <= first <= last <= the extent; a tensor of rank 0 has no rows: Error (invalid).
   Tensor rows(const std::string& name, int64_t first, int64_t last, Device device = default_device()) const;
