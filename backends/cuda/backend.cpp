@@ -23,17 +23,12 @@ namespace {
 constexpr uint64_t kAlignment = 256;  // guaranteed by cudaMalloc
 
 using Table = Rows (*)();
-constexpr Table kTables[] = {arithmetic_rows,  function_rows,
-                             comparison_rows,  copy_rows,
-                             update_rows,      sum_rows,
-                             extreme_rows,     argmax_rows,
-                             softmax_rows,     cross_entropy_rows,
-                             row_norm_rows,    batch_norm_rows,
-                             cumsum_rows,      topk_rows,
-                             argsort_rows,     random_rows,
-                             matmul_rows,      attention_rows,
-                             indexing_rows,    pooling_rows,
-                             convolution_rows, attention_backward_rows};
+constexpr Table kTables[] = {arithmetic_rows, function_rows,      comparison_rows,        copy_rows,
+                             update_rows,     sum_rows,           extreme_rows,           argmax_rows,
+                             softmax_rows,    cross_entropy_rows, row_norm_rows,          batch_norm_rows,
+                             cumsum_rows,     topk_rows,          argsort_rows,           random_rows,
+                             matmul_rows,     quantized_rows,     attention_rows,         indexing_rows,
+                             pooling_rows,    convolution_rows,   attention_backward_rows};
 
 }  // namespace
 

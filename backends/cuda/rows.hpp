@@ -21,6 +21,7 @@ Rows topk_rows();
 Rows argsort_rows();
 Rows random_rows();
 Rows matmul_rows();
+Rows quantized_rows();
 Rows attention_rows();
 Rows attention_backward_rows();
 Rows convolution_rows();

@@ -5,7 +5,8 @@ set(PLUGRAD_CUDA_HOST_SOURCES
   fusion_shape.cpp fusion_source.cpp stream.cpp transfer.cpp)
 set(PLUGRAD_CUDA_KERNEL_SOURCES
   architecture.cu arithmetic.cu attention.cu attention_backward.cu batch_norm.cu comparisons.cu convolution.cu
-  convolution_plan.cu copies.cu cross_entropy.cu functions.cu indexing.cu matmul.cu pooling.cu product.cu fusion.cu
+  convolution_plan.cu copies.cu cross_entropy.cu functions.cu indexing.cu matmul.cu pooling.cu product.cu quantized.cu
+  fusion.cu
   fusion_plan.cu random.cu reduction_plan.cu reductions.cu row_norms.cu scans.cu selection.cu list.cu softmax.cu
   sorting.cu updates.cu)
 list(TRANSFORM PLUGRAD_CUDA_HOST_SOURCES PREPEND ${PLUGRAD_CUDA_FOLDER}/)
