@@ -39,7 +39,10 @@ struct QuantizedWeight {
   __device__ uint32_t word(int64_t row, uint32_t i) const {
     const uint8_t* const at = codes + row * row_bytes + static_cast<int64_t>(i) * 4;
     if (is_aligned) return *reinterpret_cast<const uint32_t*>(at);
-    return at[0] | uint32_t(at[1]) << 8 | uint32_t(at[2]) << 16 | uint32_t(at[3]) << 24;
+    uint32_t word = 0;
+#pragma unroll
+    for (int b = 3; b >= 0; --b) word = word << 8 | at[b];
+    return word;
   }
 
  private:

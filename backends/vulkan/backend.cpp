@@ -65,6 +65,7 @@ VulkanBackend::VulkanBackend(const Opening& opening)
   add_indexing_rows(list, abilities);
   add_reduction_rows(list, abilities);
   add_product_rows(list, abilities);
+  add_quantized_rows(list);
   if (device_.matrix_units().rows) add_matrix_unit_rows(list);
   add_line_rows(list);
   add_attention_rows(list);

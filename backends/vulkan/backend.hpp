@@ -77,6 +77,7 @@ void add_indexing_rows(RowList& list, const Abilities& abilities);
 void add_reduction_rows(RowList& list, const Abilities& abilities);
 void add_product_rows(RowList& list, const Abilities& abilities);
 void add_matrix_unit_rows(RowList& list);
+void add_quantized_rows(RowList& list);
 void add_line_rows(RowList& list);
 void add_attention_rows(RowList& list);
 

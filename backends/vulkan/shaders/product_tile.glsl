@@ -1,5 +1,6 @@
 // A workgroup computes a tile of 64 x 64 elements, and an invocation 4 x 4 elements of it. A shader defines Element, and
-// `finish`, which takes the elements of an invocation. MODE 1: MATMUL_ADD.
+// `finish`, which takes the elements of an invocation. MODE 1: MATMUL_ADD. A shader may define RIGHT_ELEMENT, the right
+// operand's element (inner, column).
 const uint SIDE = 4;
 void finish(uint matrix, int64_t offset, uint row, uint column, T value[SIDE][SIDE]);
 
@@ -10,6 +11,10 @@ shared T left[DEPTH][TILE + 1], right[DEPTH][TILE + 1];
 T element(uint operand, int64_t offset, uint row, uint column) {
   return flushed(Element(address_of(operand, offset, row, column, SIZE)).v);
 }
+
+#ifndef RIGHT_ELEMENT
+#define RIGHT_ELEMENT(offset, inner, column) element(2, offset, inner, column)
+#endif
 
 // Fills left and right with the elements of a and b that have the inner indices `inner` .. inner + DEPTH - 1. Adjacent
 // invocations read along the axis whose elements are adjacent. Elements outside the matrix are 0. Their address is clamped
@@ -24,7 +29,7 @@ void load(int64_t offset_a, int64_t offset_b, uint row, uint column, uint inner)
     d = along_b ? e % DEPTH : e / TILE;
     q = along_b ? e / DEPTH : e % TILE;
     inside = column + q < product.n && inner + d < product.k;
-    found = element(2, offset_b, inside ? inner + d : 0, inside ? column + q : 0);
+    found = RIGHT_ELEMENT(offset_b, inside ? inner + d : 0, inside ? column + q : 0);
     right[d][q] = inside ? found : T(0);
   }
 }
