@@ -42,13 +42,17 @@ template <int64_t target> void append_all(RowList& rows) {
 }
 
 #if defined(__x86_64__)
+void append_all_and_bytes(RowList& rows) {
+  append_byte_products(rows);
+  append_all<HWY_AVX3>(rows);
+}
 void append_all_and_pairs(RowList& rows) {
   append_pair_products(rows);
-  append_all<HWY_AVX3>(rows);
+  append_all_and_bytes(rows);
 }
 void append_all_and_tiles(RowList& rows) {
   append_tile_products(rows);
-  append_all<HWY_AVX3>(rows);
+  append_all_and_bytes(rows);
 }
 #endif
 
@@ -69,7 +73,7 @@ template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
     sets.push_back({"amx", 64, pairs && multiplies_bf16_tiles(), append_all_and_tiles});
     sets.push_back({"avx512_bf16", 64, pairs, append_all_and_pairs});
   }
-  if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", 64, supported.avx512, append_all<HWY_AVX3>});
+  if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", 64, supported.avx512, append_all_and_bytes});
   if constexpr (targets & HWY_AVX2) sets.push_back({"avx2", 32, supported.avx2, append_all<HWY_AVX2>});
   if constexpr (targets & HWY_SSE4) sets.push_back({"sse4", 0, supported.sse4, append_all<HWY_SSE4>});
 #endif

@@ -32,6 +32,8 @@ template <int64_t target> void append_attention(RowList& rows);
 // MATMUL in bf16 by AMX's tiles, or by AVX-512's products of pairs. They precede append_matmul's converting row.
 void append_tile_products(RowList& rows);
 void append_pair_products(RowList& rows);
+// INTEGER_MATMUL by AVX-512's products of four bytes; nothing on processors without them.
+void append_byte_products(RowList& rows);
 void append_indexing(RowList& rows);  // moves memory: wider vectors gain nothing
 void append_sorting(RowList& rows);   // the same
 

@@ -266,6 +266,7 @@ constexpr Row kFunctions[] = {
     {PLUGRAD_OP_MATMUL, binary<matmul>},
     {PLUGRAD_OP_MATMUL_ADD, product_plus},
     {PLUGRAD_OP_QUANTIZED_MATMUL, quantized_product},
+    {PLUGRAD_OP_INTEGER_MATMUL, binary<integer_matmul>},
     {PLUGRAD_OP_ATTENTION, attention},
     {PLUGRAD_OP_GATHER, gathered},
     {PLUGRAD_OP_SCATTER_ADD, scattered},

@@ -104,7 +104,47 @@ Tensor rows_times(const Tensor& x, const Tensor& codes, const Tensor& scales, in
   return differentiable(kRule, bits, product(x, codes, scales, bits), x, codes, scales);
 }
 
+// Sums of so many products of 15 bits are below 2^24: exact in f32, in any order.
+constexpr int64_t kExact = 512;
+
+// (.., m, k) x (.., k, n) by products of f32.
+Tensor composed_of_f32(const Tensor& a, const Tensor& b) {
+  if (!a.size(-1)) return cast(matmul(cast(a, DType::f32), cast(b, DType::f32)), DType::i32);
+  Tensor sum;
+  for (int64_t first = 0; first < a.size(-1); first += kExact) {
+    const int64_t last = std::min(a.size(-1), first + kExact);
+    const Tensor left = cast(slice(a, -1, first, last), DType::f32), right = cast(slice(b, -2, first, last), DType::f32);
+    const Tensor part = cast(matmul(left, right), DType::i32);
+    sum = first ? add(sum, part) : part;
+  }
+  return sum;
+}
+
+// (m, k) x (k, n)
+Tensor product_of_bytes(const Tensor& a, const Tensor& b) {
+  const Tensor out = empty(Op::INTEGER_MATMUL, device_of(a), {a.size(0), b.size(1)}, static_cast<uint8_t>(DType::i32));
+  if (!out.count() || try_run(Op::INTEGER_MATMUL, {out}, {a, b})) return out;
+  count_decomposition(a);
+  return composed_of_f32(a, b);
+}
+
 }  // namespace
+
+Tensor integer_matmul(const Tensor& a, const Tensor& b) {
+  constexpr const char* kName = "integer_matmul";
+  require_defined(a, kName);
+  require_dtype(kName, b, DType::i8, "b");
+  if (a.dtype() != DType::u8 && a.dtype() != DType::i8)
+    refuse(kName, std::string("a has dtype ") + dtype_name(a.dtype()) + ", expected u8 or i8: cast it");
+  if (a.device() != b.device()) throw_not_together(kName, a, b);
+  if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2))
+    refuse(kName, "a is " + a.shape().text() + " and b " + b.shape().text() + ": expected (.., m, k) and (.., k, n)");
+  const NoGrad unrecorded;
+  if (b.rank() > 2 || !a.size(-1)) return composed_of_f32(a, b);
+  Shape shape = a.shape();
+  shape[shape.size() - 1] = b.size(-1);
+  return reshape(product_of_bytes(reshape(a, {-1, a.size(-1)}), b), shape);
+}
 
 Quantized quantize(const Tensor& weight, int64_t bits, int64_t group_size, bool symmetric, DType scale_dtype) {
   constexpr const char* kName = "quantize";

@@ -37,7 +37,7 @@ const OpInfo& op_for(uint32_t opcode, size_t inputs) {
 // The dtype of the op: the dtype of its first tensor whose letter in ops.def is the op's dtype.
 uint8_t dtype_of_call(const OpInfo& op, const Tensor& out, std::span<const OpInput> inputs) {
   const auto decides = [&](int operand) {
-    return std::string_view("IBDAUSW").find(op.operands[operand]) == std::string_view::npos;
+    return std::string_view("IBDAJKUSW").find(op.operands[operand]) == std::string_view::npos;
   };
   for (int k = 0; k < op.inputs; ++k)
     if (const Tensor* const x = std::get_if<Tensor>(&inputs[static_cast<size_t>(k)]); x && decides(k + 1))

@@ -24,6 +24,8 @@ void matmul_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> matmul_problems(const Question&, Random&);
 void quantized_matmul_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> quantized_matmul_problems(const Question&, Random&);
+void integer_matmul_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> integer_matmul_problems(const Question&, Random&);
 
 void gather_reference(const Question&, const Problem&, Expectations&);
 void scatter_add_reference(const Question&, const Problem&, Expectations&);
@@ -101,6 +103,7 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_MATMUL, matmul_problems, matmul_reference},
     {PLUGRAD_OP_MATMUL_ADD, matmul_problems, matmul_reference},
     {PLUGRAD_OP_QUANTIZED_MATMUL, quantized_matmul_problems, quantized_matmul_reference},
+    {PLUGRAD_OP_INTEGER_MATMUL, integer_matmul_problems, integer_matmul_reference},
     {PLUGRAD_OP_ATTENTION, attention_problems, attention_reference},
     {PLUGRAD_OP_ATTENTION_BACKWARD, attention_backward_problems, attention_backward_reference},
     {PLUGRAD_OP_GATHER, gather_problems, gather_reference},

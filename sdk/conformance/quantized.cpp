@@ -93,4 +93,35 @@ void quantized_matmul_reference(const Question& question, const Problem& problem
   }
 }
 
+std::vector<Problem> integer_matmul_problems(const Question& question, Random& random) {
+  constexpr int64_t kShapes[][3] = {{1, 1, 1},   {2, 3, 5},    {1, 64, 33},   {7, 65, 64},   {33, 130, 70},
+                                    {6, 16, 17}, {5, 1027, 9}, {64, 96, 130}, {3, 5000, 65}, {100, 20, 300}};
+  std::vector<Problem> list;
+  for (const auto& [m, k, n] : kShapes) {
+    for (const bool extreme : {false, true}) {
+      Problem problem;
+      problem.large = m * k * n > kLarge;
+      problem.outputs.emplace_back(question.out(), Shape{m, n});
+      problem.inputs.push_back(random_array(question.in(0), {m, k}, {-128, 255}, random));
+      problem.inputs.push_back(random_array(PLUGRAD_I8, {k, n}, {-128, 127}, random));
+      // The largest products: sums of two of them do not fit 16 bits.
+      for (int64_t i = 0; extreme && i < problem.inputs[0].count(); ++i)
+        problem.inputs[0].set(i, question.in(0) == PLUGRAD_U8 ? 255 : -128);
+      for (int64_t i = 0; extreme && i < problem.inputs[1].count(); ++i) problem.inputs[1].set(i, i % n % 2 ? 127 : -128);
+      list.push_back(std::move(problem));
+    }
+  }
+  return list;
+}
+
+void integer_matmul_reference(const Question&, const Problem& problem, Expectations& expected) {
+  const int64_t k = problem.inputs[0].shape()[1], n = problem.outputs[0].shape()[1];
+  for (int64_t i = 0; i < problem.outputs[0].count(); ++i) {
+    int64_t sum = 0;
+    for (int64_t j = 0; j < k; ++j)
+      sum += problem.inputs[0].integer(i / n * k + j) * problem.inputs[1].integer(j * n + i % n);
+    expected[0].elements[i].value = wrapped(PLUGRAD_I32, sum);
+  }
+}
+
 }  // namespace plugrad::conformance

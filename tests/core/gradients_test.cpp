@@ -239,6 +239,7 @@ std::set<std::string> public_functions() {
 }
 
 const std::set<std::string> kWithoutGradient = {"eq",
+                                                "integer_matmul",
                                                 "ne",
                                                 "lt",
                                                 "le",

@@ -31,7 +31,7 @@ constexpr bool is_in_out(uint32_t opcode, int operand) {
 inline constexpr auto kKeyOperands = [] {
   std::array<uint8_t, 256> operands{};
   for (const OpInfo& op : kOps) {
-    const size_t place = std::string_view(op.operands).find_last_not_of("IBDUSW");
+    const size_t place = std::string_view(op.operands).find_last_not_of("IBDJKUSW");
     if (op.opcode < operands.size() && place != std::string_view::npos) operands[op.opcode] = static_cast<uint8_t>(place);
   }
   return operands;

@@ -42,7 +42,17 @@ def magnitude(x, codes, scales):
     return np.max(np.abs(x) @ np.abs(weight).T, initial=0) + 2**9 * np.max(np.abs(x), initial=0)
 
 
-ROWS = [Sample("dequantize", dequantizations, lambda codes, scales, bits, dtype: decoded(codes, scales, bits), None,
+def integers(case):
+    """Draws matrices with or without batches of a; b is i8."""
+    k, batch = case.extent(), case.shape(high=2)
+    low = 0 if case.dtype == "u8" else -128
+    a = case.tensor((*batch, case.extent(), k), low=low, high=low + 256)
+    return Call(a, case.tensor((*(batch if case.chance() else ()), k, case.extent()), dtype="i8", low=-128, high=128))
+
+
+ROWS = [Sample("integer_matmul", integers, lambda a, b: np.matmul(a.astype("int64"), b.astype("int64")), None,
+               dtypes=("u8", "i8"), result="i32", ulps=0, gradient=False),
+        Sample("dequantize", dequantizations, lambda codes, scales, bits, dtype: decoded(codes, scales, bits), None,
                result="listed", gradient=False,
                scale=lambda codes, scales, bits, dtype: np.max(np.abs(scales), initial=0) * 2**bits),
         Sample("quantized_matmul", products, product, None, result="first", ulps=48, scale=magnitude, gradient=False)]

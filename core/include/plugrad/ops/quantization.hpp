@@ -22,5 +22,8 @@ PLUGRAD_API Tensor dequantize(const Tensor& codes, const Tensor& scales, int64_t
 // bits follows from k. Sums are computed in f32, or f64 for x in f64, and are rounded once; weights are not rounded to x's
 // dtype. The gradient flows to x, and to scales if they require it. Throws Error (invalid) if the shapes do not fit.
 PLUGRAD_API Tensor quantized_matmul(const Tensor& x, const Tensor& codes, const Tensor& scales);
+// Returns the product (.., m, k) x (.., k, n) -> (.., m, n) of u8 or i8 and of i8, in i32: exact, modulo 2^32. Batch extents
+// broadcast. Throws Error (invalid) for other dtypes, and with both shapes if they do not fit.
+PLUGRAD_API Tensor integer_matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace plugrad

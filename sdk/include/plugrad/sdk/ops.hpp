@@ -41,6 +41,8 @@ struct OpInfo {
     switch (operands[operand]) {
       case 'B': return PLUGRAD_BOOL;
       case 'I': return PLUGRAD_I64;
+      case 'J': return PLUGRAD_I32;
+      case 'K': return PLUGRAD_I8;
       case 'U': return PLUGRAD_U8;
       case 'A': return is_floating(dtype) ? dtype : static_cast<uint8_t>(PLUGRAD_I64);
       case 'W': return accumulator_dtype(dtype);
@@ -55,6 +57,7 @@ struct OpInfo {
       if ((*letter == 'N' || *letter == 'n') && is_boolean(dtype)) return false;
       if ((*letter == 'F' || *letter == 'f') && !is_floating(dtype)) return false;
       if (*letter == 'Z' && !is_integer(dtype)) return false;
+      if (*letter == 'E' && dtype != PLUGRAD_U8 && dtype != PLUGRAD_I8) return false;
     }
     return element_size(dtype) != 0;  // a known dtype; comparing addresses is not constant under sanitizers
   }

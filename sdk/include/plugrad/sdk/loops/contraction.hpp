@@ -1,4 +1,4 @@
-// Plain loops in host memory: MATMUL, MATMUL_ADD and QUANTIZED_MATMUL.
+// Plain loops in host memory: MATMUL, MATMUL_ADD, QUANTIZED_MATMUL and INTEGER_MATMUL.
 #pragma once
 #include <plugrad/sdk/loops/accumulator.hpp>
 #include <plugrad/sdk/loops/elements.hpp>
@@ -73,6 +73,21 @@ template <class T> void quantized_matmul(const Call& call) {
   }
 }
 
+template <class T> void integer_matmul(const Call& call) {
+  const int64_t m = call.out().shape[0], n = call.out().shape[1], k = call.in(0).shape[1];
+  const Elements<int32_t> out(call.out());
+  const Elements<T> a(call.in(0));
+  const Elements<int8_t> b(call.in(1));
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t column = 0; column < n; ++column) {
+      int64_t sum = 0;  // wraps only where the result does: each product has 15 bits
+      for (int64_t i = 0; i < k; ++i)
+        sum += int64_t{a.first[row * a.strides[0] + i * a.strides[1]]} * b.first[i * b.strides[0] + column * b.strides[1]];
+      out.first[row * out.strides[0] + column * out.strides[1]] = static_cast<int32_t>(sum);
+    }
+  }
+}
+
 template <class... T> constexpr auto rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
@@ -80,7 +95,10 @@ template <class... T> constexpr auto rows(Types<T...>) {
               std::array{kernel<matmul<T>>(PLUGRAD_OP_MATMUL_ADD, element_dtype<T>, kMemory)...},
               std::array{kernel<quantized_matmul<T>>(PLUGRAD_OP_QUANTIZED_MATMUL, element_dtype<T>, kMemory)...});
 }
-inline constexpr auto kRows = rows(kFloating);
+inline constexpr std::array kIntegerRows{
+    kernel<integer_matmul<uint8_t>>(PLUGRAD_OP_INTEGER_MATMUL, PLUGRAD_U8, PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE),
+    kernel<integer_matmul<int8_t>>(PLUGRAD_OP_INTEGER_MATMUL, PLUGRAD_I8, PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE)};
+inline constexpr auto kRows = join(rows(kFloating), kIntegerRows);
 
 }  // namespace of_contraction
 
