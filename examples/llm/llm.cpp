@@ -1,5 +1,6 @@
 // llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]: a language model of the llama architecture answers the prompt. Without a
-// prompt, llm reads questions from standard input, up to an empty line. llm.py does the same in Python.
+// prompt, llm reads questions from standard input, up to an empty line. Quantised matrices stay as they are in the file.
+// llm.py does the same in Python.
 #include <plugrad/io/byte_pairs.hpp>
 #include <plugrad/io/gguf.hpp>
 #include <plugrad/plugrad.hpp>
@@ -39,21 +40,49 @@ struct Place {
   Tensor cos, sin, mask;
 };
 
-struct Layer final : nn::Module {
-  explicit Layer(const Sizes& s)
-      : heads(s.heads), kv_heads(s.kv_heads), attn_norm({s.width}, {.eps = s.eps}), ffn_norm({s.width}, {.eps = s.eps}),
-        attn_q(s.width, s.width, false), attn_k(s.width, s.width / s.heads * s.kv_heads, false),
-        attn_v(s.width, s.width / s.heads * s.kv_heads, false), attn_output(s.width, s.width, false),
-        ffn_gate(s.width, s.inner, false), ffn_up(s.width, s.inner, false), ffn_down(s.inner, s.width, false) {}
+// How the weights of a file are read: to which device, and in which dtype the model computes.
+struct Reading {
+  const io::GgufFile& file;
+  DType dtype;
+  Device device;
+  Tensor get(const std::string& name) const { return cast(file.get(name, device), dtype); }
+};
 
-  void members(nn::Members& all) override {
-    all("attn_norm", attn_norm), all("attn_q", attn_q), all("attn_k", attn_k), all("attn_v", attn_v);
-    all("attn_output", attn_output), all("ffn_norm", ffn_norm), all("ffn_gate", ffn_gate), all("ffn_up", ffn_up);
-    all("ffn_down", ffn_down);
+// A matrix (n, k) of the file: quantised as it is in the file, or in the model's dtype.
+class Matrix {
+ public:
+  Matrix(const Reading& reading, const std::string& name)
+      : columns_(reading.file.info(name).shape[1]), dtype_(reading.dtype) {
+    if (reading.file.info(name).type.starts_with('Q')) codes_ = reading.file.quantized(name, reading.device);
+    else plain_ = reading.get(name);
+  }
+  // x times the transpose of the matrix.
+  Tensor operator()(const Tensor& x) const {
+    return plain_.defined() ? linear(x, plain_) : quantized_matmul(x, codes_.codes, codes_.scales);
+  }
+  Tensor rows(const Tensor& indices) const {
+    if (plain_.defined()) return embedding(plain_, indices);
+    const Tensor codes = index_select(codes_.codes, 0, indices), scales = index_select(codes_.scales, 0, indices);
+    return dequantize(codes, scales, codes.size(1) * 8 / columns_, dtype_);
   }
 
+ private:
+  int64_t columns_;
+  DType dtype_;
+  Tensor plain_;
+  Quantized codes_;
+};
+
+struct Layer {
+  Layer(const Reading& from, const std::string& name, const Sizes& s)
+      : heads(s.heads), kv_heads(s.kv_heads), eps(s.eps), attn_norm(from.get(name + "attn_norm.weight")),
+        ffn_norm(from.get(name + "ffn_norm.weight")), attn_q(from, name + "attn_q.weight"),
+        attn_k(from, name + "attn_k.weight"), attn_v(from, name + "attn_v.weight"),
+        attn_output(from, name + "attn_output.weight"), ffn_gate(from, name + "ffn_gate.weight"),
+        ffn_up(from, name + "ffn_up.weight"), ffn_down(from, name + "ffn_down.weight") {}
+
   Tensor run(const Tensor& x, Cache& cache, const Place& place) const {
-    const Tensor h = attn_norm(x);
+    const Tensor h = rms_norm(x, {x.size(-1)}, attn_norm, eps);
     // In GGUF's layout of q and k, neighbouring elements are rotated together.
     const Tensor q = rotary_embedding(split(attn_q(h), heads), place.cos, place.sin, true);
     const Tensor k = rotary_embedding(split(attn_k(h), kv_heads), place.cos, place.sin, true);
@@ -63,34 +92,25 @@ struct Layer final : nn::Module {
     const Tensor attended = scaled_dot_product_attention(q, slice(cache.keys, 1, 0, end), slice(cache.values, 1, 0, end),
                                                          place.mask, 0, false, std::nullopt, true);
     const Tensor y = x + attn_output(flatten(transpose(attended, 0, 1), 1));
-    const Tensor g = ffn_norm(y);
+    const Tensor g = rms_norm(y, {y.size(-1)}, ffn_norm, eps);
     return y + ffn_down(silu(ffn_gate(g)) * ffn_up(g));
   }
 
   static Tensor split(const Tensor& x, int64_t heads) { return transpose(unflatten(x, -1, {heads, -1}), 0, 1); }
 
   int64_t heads, kv_heads;
-  nn::RMSNorm attn_norm, ffn_norm;
-  nn::Linear attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down;
+  double eps;
+  Tensor attn_norm, ffn_norm;
+  Matrix attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down;
 };
 
-struct Llama final : nn::Module {
-  Llama(const io::GgufFile& file, DType dtype, Device device)
-      : sizes(sizes_of(file)), kind(dtype), place_of_work(device),
-        token_embd(file.info("token_embd.weight").shape[0], sizes.width), output_norm({sizes.width}, {.eps = sizes.eps}) {
-    for (int64_t i = 0; i < sizes.layers; ++i) blk.push_back(std::make_shared<Layer>(sizes));
-    std::vector<nn::NamedTensor> state;
-    for (const nn::NamedTensor& each : state_dict()) state.push_back({each.name, file.get(each.name)});
-    load_state_dict(state);
-    requires_grad_(false);
-    to(dtype);
-    to(device);
+struct Llama {
+  explicit Llama(const Reading& from)
+      : sizes(sizes_of(from.file)), kind(from.dtype), place_of_work(from.device), token_embd(from, "token_embd.weight"),
+        output_norm(from.get("output_norm.weight")) {
+    for (int64_t i = 0; i < sizes.layers; ++i) blk.emplace_back(from, "blk." + std::to_string(i) + ".", sizes);
     const double extent = static_cast<double>(sizes.width / sizes.heads);
     frequencies = pow(sizes.rope_base, arange(0, extent, 2) / -extent);
-  }
-
-  void members(nn::Members& all) override {
-    all("token_embd", token_embd), all("blk", blk), all("output_norm", output_norm);
   }
 
   std::vector<Cache> caches(int64_t context) const {
@@ -108,25 +128,25 @@ struct Llama final : nn::Module {
     Place place{
         at, plugrad::to(cast(cos(angles), kind), place_of_work), plugrad::to(cast(sin(angles), kind), place_of_work), {}};
     if (count > 1) place.mask = plugrad::to(le(arange(0, at + count), places), place_of_work);
-    Tensor x = token_embd(Tensor::from(ids, {count}, place_of_work));
-    for (size_t i = 0; i < blk.size(); ++i) x = dynamic_cast<const Layer&>(blk[i]).run(x, caches[i], place);
-    return cast(linear(output_norm(slice(x, 0, count - 1, count)), token_embd.weight), DType::f32);
+    Tensor x = token_embd.rows(Tensor::from(ids, {count}, place_of_work));
+    for (size_t i = 0; i < blk.size(); ++i) x = blk[i].run(x, caches[i], place);
+    const Tensor last = rms_norm(slice(x, 0, count - 1, count), {sizes.width}, output_norm, sizes.eps);
+    return cast(token_embd(last), DType::f32);
   }
 
   Sizes sizes;
   DType kind;
   Device place_of_work;
-  nn::Embedding token_embd;
-  nn::ModuleList blk;
-  nn::RMSNorm output_norm;
-  Tensor frequencies;
+  Matrix token_embd;
+  std::vector<Layer> blk;
+  Tensor output_norm, frequencies;
 };
 
 // A conversation: the model, its tokenizer, and the keys and values of the earlier tokens.
 class Chat {
  public:
   Chat(const std::string& path, DType dtype, Device device)
-      : file_(path), tokenizer_(file_), model_(file_, dtype, device), caches_(model_.caches(kContext)),
+      : file_(path), tokenizer_(file_), model_({file_, dtype, device}), caches_(model_.caches(kContext)),
         end_(file_.integer("tokenizer.ggml.eos_token_id")) {}
 
   void answer(const std::string& question) {

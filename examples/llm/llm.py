@@ -118,7 +118,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Token ids (l) -> the logits (vocabulary) of the next token."""
+    """Token ids (l) -> the logits (vocabulary) of the next token; all_logits gives them for each place."""
 
     def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: Device | str | None = None,
                  widen: bool = False) -> None:
@@ -138,6 +138,12 @@ class Llama(nn.Module):
         return [Cache(self.kv_heads, context, self.extent, self.dtype, self.device) for _ in self.blk]
 
     def forward(self, ids: Tensor, caches: list[Cache], at: int) -> Tensor:
+        return self.logits(self.states(ids, caches, at)[-1:])[0]
+
+    def all_logits(self, ids: Tensor, caches: list[Cache], at: int) -> Tensor:
+        return self.logits(self.states(ids, caches, at))
+
+    def states(self, ids: Tensor, caches: list[Cache], at: int) -> Tensor:
         count = len(ids)
         places = plugrad.arange(at, at + count, dtype="f32", device=self.device)
         angles = places.unsqueeze(1) * self.frequencies
@@ -148,10 +154,13 @@ class Llama(nn.Module):
         x = self.token_embd(ids)
         for layer, cache in zip(self.blk, caches):
             x = layer(x, cos, sin, cache, at, mask)
-        last = self.output_norm(x[-1:])
+        return x
+
+    def logits(self, states: Tensor) -> Tensor:
+        normed = self.output_norm(states)
         if isinstance(self.token_embd, nn.QuantizedEmbedding):
-            return self.token_embd.as_linear(last)[0].float()
-        return plugrad.linear(last, self.token_embd.weight)[0].float()
+            return self.token_embd.as_linear(normed).float()
+        return plugrad.linear(normed, self.token_embd.weight).float()
 
 
 class Chat:
