@@ -5,8 +5,8 @@ alternating rounds. bench/install_peers.sh llama installs llama.cpp and the file
     build/venv/bin/python bench/python/quantized.py --threads 2
     build-peers/venv/bin/python bench/python/quantized.py --perplexity llama.cpp --ids ids.json
 
---perplexity LIBRARY prints the perplexity of 20,000 tokens of plugrad's documentation, in windows of 500. plugrad writes their
-numbers to the file --ids, and llama.cpp reads them there.
+--perplexity LIBRARY prints the perplexity of 20,000 tokens of plugrad's documentation, in windows of 500. plugrad writes
+their numbers to the file --ids, and llama.cpp reads them there.
 """
 import argparse
 import json
