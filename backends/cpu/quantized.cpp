@@ -58,7 +58,7 @@ HWY_INLINE hn::Vec<DU> first_words(const uint32_t* words, int64_t count) {
   return hn::MaskedLoad(hn::FirstN(DU(), static_cast<size_t>(count)), DU(), words);
 #else
   uint32_t copy[HWY_MAX_BYTES / 4] = {};
-  for (int64_t i = 0; i < count; ++i) copy[i] = words[i];
+  std::memcpy(copy, words, static_cast<size_t>(count) * sizeof(uint32_t));
   return hn::LoadU(DU(), copy);
 #endif
 }

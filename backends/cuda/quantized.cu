@@ -98,7 +98,7 @@ __device__ void load_codes(Tile<float>& tile, const QuantizedWeight& weight, int
     const uint32_t j = first_k + depth;
     float element = 0;
     if (first + place < n && j < k) {
-      const uint32_t byte = weight.codes[(first + place) * weight.row_bytes + j * bits / 8];
+      const uint32_t byte = weight.codes[(first + place) * weight.row_bytes + j / (8 / bits)];
       const Affine affine = weight.affine(first + place, j, 1 << (bits - 1));
       element = affine.scale * static_cast<float>(byte >> j * bits % 8 & kMask) + affine.minimum;
     }

@@ -67,6 +67,15 @@ Tensor packed(const Tensor& numbers, int64_t bits) {
   return cast(bytes, DType::u8);
 }
 
+// The largest numbers of the dtype that are not above these numbers, or next to the largest.
+Tensor lowered(const Tensor& x, DType dtype) {
+  if (dtype != DType::f16) return x;
+  constexpr double kUlp = 0x1p-10;
+  const Tensor nearest = cast(cast(x, dtype), DType::f32);
+  const Tensor below = cast(cast(sub(x, mul(abs(x), kUlp)), dtype), DType::f32);
+  return where(gt(nearest, x), below, nearest);
+}
+
 // dtype: f32 or f64.
 Tensor weight_of(const Tensor& codes, const Tensor& scales, int64_t bits, int64_t k, DType dtype) {
   const Tensor q = cast(unpacked(codes, scales.size(1), bits, k), dtype), pairs = cast(scales, dtype);
@@ -140,6 +149,7 @@ Tensor integer_matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2))
     refuse(kName, "a is " + a.shape().text() + " and b " + b.shape().text() + ": expected (.., m, k) and (.., k, n)");
   const NoGrad unrecorded;
+  const WithoutAutocast exact;  // bf16 would round the sums of the composition
   if (b.rank() > 2 || !a.size(-1)) return composed_of_f32(a, b);
   Shape shape = a.shape();
   shape[shape.size() - 1] = b.size(-1);
@@ -163,7 +173,7 @@ Quantized quantize(const Tensor& weight, int64_t bits, int64_t group_size, bool 
   if (symmetric) {
     scales = stored(div(max(abs(groups), {2}, true), middle - 1));
   } else {
-    const Tensor low = min(groups, {2}, true);
+    const Tensor low = lowered(min(groups, {2}, true), scale_dtype);
     scales = stored(cat({div(sub(max(groups, {2}, true), low), highest), low}, 2));
   }
   const Tensor s = cast(slice(scales, 2, 0, 1), DType::f32), divisor = where(eq(s, 0), 1, s);

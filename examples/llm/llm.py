@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,16 @@ def split(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1)).transpose(0, 1)  # (l, heads e) -> (heads, l, e)
 
 
+class Joined(nn.Module):
+    """The results of several layers, one after the other."""
+
+    def __init__(self, parts: Iterable[nn.Module]) -> None:
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return plugrad.cat([part(x) for part in self.parts], -1)
+
+
 class Weights:
     """The layers in a file: with quantised matrices as they are in the file, or widened."""
 
@@ -73,12 +83,14 @@ class Weights:
         made.load_state_dict({"weight": weight})
         return made
 
-    def linear(self, *names: str) -> nn.Linear | nn.QuantizedLinear:
+    def linear(self, *names: str) -> "nn.Linear | nn.QuantizedLinear | Joined":
         """Returns a layer of one matrix, or of several matrices that follow each other."""
+        types = {self.file.info(f"{name}.weight").type for name in names}
+        if len(types) > 1:  # such as Q4_K for q and k, and Q6_K for v
+            return Joined(self.linear(name) for name in names)
         shapes = [self.file.info(f"{name}.weight").shape for name in names]
         rows, columns = sum(shape[0] for shape in shapes), shapes[0][1]
-        codes = [self.codes(name) for name in names]
-        if all(codes) and len({(each.codes.shape[1], each.scales.shape[1:]) for each in codes}) == 1:
+        if codes := [each for each in map(self.codes, names) if each]:
             weight = [plugrad.cat([each[part] for each in codes]) for part in range(2)]
             return nn.QuantizedLinear(columns, rows, weight)
         made = nn.Linear(columns, rows, bias=False)

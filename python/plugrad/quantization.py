@@ -19,7 +19,7 @@ from . import _plugrad
 from ._modes import no_grad
 from ._plugrad import Tensor
 from ._results import Quantized
-from .nn import Embedding, Linear, Module, QuantizedEmbedding, QuantizedLinear
+from .nn import Embedding, Linear, Module, MultiheadAttention, QuantizedEmbedding, QuantizedLinear
 
 __all__ = ["load_awq_", "load_gptq_", "quantize_"]
 
@@ -28,12 +28,21 @@ _WORD = 32  # bits
 _AWQ_COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
-def _inner(model: Module, kind: Any) -> Iterator[tuple[str, Module, str, Any]]:
-    """Yields (full name, the module that has it, the name in that module, the module) for modules of a kind."""
+def _inner(model: Module, *kinds: Any) -> Iterator[tuple[str, Module, str, Any]]:
+    """Yields (full name, the module that has it, the name in that module, the module) for modules of exactly these kinds
+    whose calls a layer of codes can answer: without hooks, and not in an attention that reads their weight."""
     for path, owner in list(model.named_modules()):
         for name, module in list(owner._members()):
-            if isinstance(module, kind):
+            reads_weight = isinstance(owner, MultiheadAttention)
+            if type(module) in kinds and not reads_weight and "_forward_hooks" not in vars(module):
                 yield f"{path}.{name}" if path else name, owner, name, module
+
+
+def _put(made: list[tuple[Module, str, Module, Module]]) -> None:
+    """Puts each new layer in the place of its old one."""
+    for owner, name, old, new in made:
+        new.training = old.training
+        setattr(owner, name, new)
 
 
 def quantize_(model: Module, bits: int = 4, group_size: int = 32, *, symmetric: bool = False, scale_dtype: Any = "f16",
@@ -41,17 +50,21 @@ def quantize_(model: Module, bits: int = 4, group_size: int = 32, *, symmetric: 
     """Replaces the linear layers inside a model by nn.QuantizedLinear, in place. Returns the names of the replaced layers.
 
     bits, group_size, symmetric, scale_dtype: as for plugrad.quantize. Layers remain whose in_features is no multiple of
-    group_size. embeddings: embeddings become nn.QuantizedEmbedding. filter(name, layer): whether to replace a layer. Raises
-    ValueError for bits other than 2, 4 or 8, for a group_size that is no multiple of 16, and for a model that is itself a
-    layer: use QuantizedLinear.from_linear.
+    group_size, layers of derived classes or with hooks, and the projection of nn.MultiheadAttention. embeddings: embeddings
+    become nn.QuantizedEmbedding; a weight that a linear layer shares with an embedding gets codes in each of them.
+    filter(name, layer): whether to replace a layer. Raises ValueError for bits other than 2, 4 or 8, for a group_size that
+    is no multiple of 16, and for a model that is itself a layer: use QuantizedLinear.from_linear.
     """
     if isinstance(model, (Linear, Embedding)):
         raise ValueError(f"[quantize_] the model is one {type(model).__name__}: use nn.QuantizedLinear.from_linear or "
                          "nn.QuantizedEmbedding.from_embedding")
-    _plugrad.quantize(_plugrad.zeros((1, group_size)), bits, group_size, symmetric, scale_dtype)  # checks the numbers
-    replaced: list[str] = []
+    if group_size < 16 or group_size % 16:
+        raise ValueError(f"[quantize_] group_size is {group_size}, expected a multiple of 16")
+    _plugrad.quantize(_plugrad.zeros((1, 16)), bits, 16, symmetric, scale_dtype)  # checks the others
+    found: list[tuple[Module, str, Module, Module]] = []
+    names: list[str] = []
     made: dict[int, Module] = {}  # a layer may have several names
-    for name, owner, attribute, layer in _inner(model, (Linear, Embedding) if embeddings else Linear):
+    for name, owner, attribute, layer in _inner(model, Linear, *[Embedding] * embeddings):
         columns = layer.in_features if isinstance(layer, Linear) else layer.embedding_dim
         if columns % group_size or (filter and not filter(name, layer)):
             continue
@@ -59,9 +72,10 @@ def quantize_(model: Module, bits: int = 4, group_size: int = 32, *, symmetric: 
             settings = bits, group_size, symmetric, scale_dtype
             made[id(layer)] = (QuantizedLinear.from_linear(layer, *settings) if isinstance(layer, Linear)
                                else QuantizedEmbedding.from_embedding(layer, *settings))
-        setattr(owner, attribute, made[id(layer)])
-        replaced.append(name)
-    return replaced
+        found.append((owner, attribute, layer, made[id(layer)]))
+        names.append(name)
+    _put(found)
+    return names
 
 
 def _unpacked(words: Tensor, bits: int) -> Tensor:
@@ -91,60 +105,83 @@ def _bits_of(words: Tensor, numbers: int, name: str, what: str) -> int:
     return bits
 
 
+def _demand_shapes(found: dict[str, Tensor], name: str, what: str, **expected: tuple[int, ...]) -> None:
+    for part, shape in expected.items():
+        if part in found and tuple(found[part].shape) != shape:
+            raise ValueError(f"[{what}] '{name}.{part}' is {tuple(found[part].shape)}, expected {shape}")
+
+
+def _groups_of(found: dict[str, Tensor], rows: int, name: str, what: str) -> int:
+    groups = found["scales"].shape[0] if found["scales"].ndim == 2 else 0
+    if not groups or rows % groups or rows // groups % 16:
+        raise ValueError(f"[{what}] '{name}.scales' is {tuple(found['scales'].shape)}, expected (groups, n), with groups of "
+                         f"a multiple of 16 of the {rows} inputs")
+    return groups
+
+
+def _made(layer: Linear, weight: Quantized, found: dict[str, Tensor], order: Tensor | None = None) -> QuantizedLinear:
+    bias = found["bias"].to(layer.bias.dtype).clone() if layer.bias is not None else None
+    return QuantizedLinear(layer.in_features, layer.out_features, weight, bias, order)
+
+
 def _gptq(name: str, layer: Linear, found: dict[str, Tensor], added: int) -> QuantizedLinear:
-    words = found["qweight"].to("i32")  # (in bits / 32, out)
+    words, what = found["qweight"].to("i32"), "load_gptq_"  # (in bits / 32, out)
     rows, columns = layer.in_features, layer.out_features
-    bits = _bits_of(words, rows * columns, name, "load_gptq_")
-    codes = _unpacked(words, bits).transpose(0, 1).reshape((columns, rows))
-    zeros = _unpacked(found["qzeros"].to("i32"), bits).flatten(1)[:, :columns] + added
-    scales, order = _pairs(found["scales"], zeros), None
-    groups = found.get("g_idx")
-    if groups is not None:
-        groups = groups.to("i64")
-        turns = _plugrad.arange(0, rows, dtype="i64", device=groups.device) // (rows // scales.shape[1])
-        if not _plugrad.equal(groups, turns):  # its columns were quantised in the order of their importance
-            order = groups.argsort(stable=True)
-            if not _plugrad.equal(groups[order], turns):
+    bits, groups = _bits_of(words, rows * columns, name, what), _groups_of(found, rows, name, what)
+    _demand_shapes(found, name, what, qweight=(rows * bits // _WORD, columns), qzeros=(groups, columns * bits // _WORD),
+                   scales=(groups, columns), g_idx=(rows,))
+    codes = _unpacked(words, bits).transpose(1, 2).flatten(0, 1).transpose(0, 1)
+    zeros = (_unpacked(found["qzeros"].to("i32"), bits).flatten(1) + added).bitwise_and(2**bits - 1)
+    order = None
+    if "g_idx" in found:
+        places = found["g_idx"].to("i64")
+        turns = _plugrad.arange(0, rows, dtype="i64", device=places.device) // (rows // groups)
+        if not _plugrad.equal(places, turns):  # its columns were quantised in the order of their importance
+            order = places.argsort(stable=True)
+            if not _plugrad.equal(places[order], turns):
                 raise NotImplementedError(f"[load_gptq_] the groups of '{name}' have different lengths: widen its weight")
             codes = codes.index_select(1, order)
-    return QuantizedLinear(rows, columns, Quantized(_packed(codes, bits), scales), found.get("bias", layer.bias), order)
+    return _made(layer, Quantized(_packed(codes, bits), _pairs(found["scales"], zeros)), found, order)
 
 
 def _awq(name: str, layer: Linear, found: dict[str, Tensor]) -> QuantizedLinear:
-    words = found["qweight"].to("i32")  # (in, out bits / 32)
+    words, what = found["qweight"].to("i32"), "load_awq_"  # (in, out bits / 32)
     rows, columns = layer.in_features, layer.out_features
-    if _bits_of(words, rows * columns, name, "load_awq_") != 4:
+    if _bits_of(words, rows * columns, name, what) != 4:
         raise NotImplementedError(f"[load_awq_] the weight of '{name}' does not have 4 bits an element")
+    groups = _groups_of(found, rows, name, what)
+    _demand_shapes(found, name, what, qweight=(rows, columns // 8), qzeros=(groups, columns // 8), scales=(groups, columns))
     places = sorted(range(8), key=_AWQ_COLUMNS.__getitem__)
     codes, zeros = (_unpacked(each.to("i32"), 4)[:, :, places].flatten(1) for each in (words, found["qzeros"]))
-    weight = Quantized(_packed(codes.transpose(0, 1), 4), _pairs(found["scales"], zeros))
-    return QuantizedLinear(rows, columns, weight, found.get("bias", layer.bias))
+    return _made(layer, Quantized(_packed(codes.transpose(0, 1), 4), _pairs(found["scales"], zeros)), found)
 
 
-def _load(model: Module, tensors: Mapping[str, Tensor], what: str, needed: tuple[str, ...],
-          made: Callable[[str, Linear, dict[str, Tensor]], QuantizedLinear]) -> list[str]:
-    rest, replaced = dict(tensors), []
+def _load(model: Module, tensors: Mapping[str, Tensor], what: str,
+          make: Callable[[str, Linear, dict[str, Tensor]], QuantizedLinear]) -> list[str]:
+    rest, made, names = dict(tensors), list[tuple[Module, str, Module, Module]](), list[str]()
+    wanted = set(model.state_dict())
     for name, owner, attribute, layer in _inner(model, Linear):
         if f"{name}.qweight" not in rest:
             continue
+        needed = ["qweight", "qzeros", "scales", *["bias"] * (layer.bias is not None)]
         missing = [each for each in needed if f"{name}.{each}" not in rest]
         if missing:
             raise ValueError(f"[{what}] the tensors have '{name}.qweight', but not {', '.join(missing)}")
-        found = {each: rest.pop(f"{name}.{each}") for each in (*needed, "bias", "g_idx") if f"{name}.{each}" in rest}
+        found = {each: rest.pop(f"{name}.{each}") for each in (*needed, "g_idx") if f"{name}.{each}" in rest}
         with no_grad():
-            setattr(owner, attribute, made(name, layer, found).to(layer.weight.device))
-        replaced.append(name)
+            made.append((owner, attribute, layer, make(name, layer, found).to(layer.weight.device)))
+        wanted -= {f"{name}.weight", f"{name}.bias"}
+        names.append(name)
     unknown = [name for name in rest if name.endswith(".qweight")]
     if unknown:
         raise ValueError(f"[{what}] the model has no linear layer for {', '.join(unknown)}")
-    loaded = {f"{layer}.{part}" for layer in replaced for part in ("codes", "scales", "bias", "order")}
-    wanted = {name for name in model.state_dict() if name not in loaded}
     if wanted != set(rest):
         odd = sorted(wanted ^ set(rest))
         raise ValueError(f"[{what}] {odd[0]} is {'missing in the tensors' if odd[0] in wanted else 'not in the model'}; in "
                          f"all {len(odd)} names differ")
     model.load_state_dict(rest, strict=False)
-    return replaced
+    _put(made)
+    return names
 
 
 def load_gptq_(model: Module, tensors: Mapping[str, Tensor], *, checkpoint_format: str = "gptq") -> list[str]:
@@ -153,15 +190,15 @@ def load_gptq_(model: Module, tensors: Mapping[str, Tensor], *, checkpoint_forma
 
     tensors: those of the safetensors files, such as plugrad.load returns: qweight, qzeros, scales, and g_idx where columns
     were reordered. checkpoint_format: "gptq", in which zeros are stored less 1, or "gptq_v2". Raises ValueError for tensors
-    that the model lacks, and the reverse; NotImplementedError for codes of 3 bits.
+    that the model lacks, the reverse, and shapes that do not fit; NotImplementedError for codes of 3 bits. The model is then
+    unchanged.
     """
     if checkpoint_format not in ("gptq", "gptq_v2"):
         raise ValueError(f"[load_gptq_] checkpoint_format is {checkpoint_format!r}, expected 'gptq' or 'gptq_v2'")
     added = 1 if checkpoint_format == "gptq" else 0
-    return _load(model, tensors, "load_gptq_", ("qweight", "qzeros", "scales"),
-                 lambda name, layer, found: _gptq(name, layer, found, added))
+    return _load(model, tensors, "load_gptq_", lambda name, layer, found: _gptq(name, layer, found, added))
 
 
 def load_awq_(model: Module, tensors: Mapping[str, Tensor]) -> list[str]:
     """Loads a model quantised by AWQ (its GEMM format of 4 bits), in place, as load_gptq_ does."""
-    return _load(model, tensors, "load_awq_", ("qweight", "qzeros", "scales"), _awq)
+    return _load(model, tensors, "load_awq_", _awq)

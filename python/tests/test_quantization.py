@@ -53,10 +53,19 @@ def test_arguments_that_do_not_fit_are_named():
         plugrad.quantized_matmul(random((2, 64)), codes, plugrad.cat([scales, scales, scales, scales], 1))
     with pytest.raises(ValueError, match="scales has dtype bf16, expected f16 or f32"):
         plugrad.quantized_matmul(random((2, 64)), codes, scales.to("bf16"))
-    with pytest.raises(ValueError, match=r"codes are \(4, 32\), expected \(n, k bits / 8\) for k 60"):
-        nn.QuantizedLinear(60, 4, (codes, scales))
-    with pytest.raises(ValueError, match=r"bias is \(3,\), expected an extent of 4"):
-        nn.QuantizedLinear(64, 4, (codes, scales), plugrad.zeros(3))
+    for weight, inputs, outputs, more, words in (
+            ((codes, scales), 60, 4, {}, r"codes are \(4, 32\), expected \(n, k bits / 8\) with n 4, k 60"),
+            ((codes, scales), -64, 4, {}, r"with n 4, k -64"),
+            ((codes, scales[:3]), 64, 4, {}, r"scales are \(3, 2, 2\), expected \(4, groups, 1 or 2\)"),
+            ((codes, scales[:, :0]), 64, 4, {}, r"scales are \(4, 0, 2\)"),
+            ((codes, scales[0]), 64, 4, {}, r"scales are \(2, 2\)"),
+            ((codes, scales), 64, 4, {"bias": plugrad.zeros(3)}, r"bias is \(3,\), expected \(4,\)"),
+            ((codes, scales), 64, 4, {"bias": plugrad.zeros(())}, r"bias is \(\), expected \(4,\)"),
+            ((codes, scales), 64, 4, {"order": plugrad.zeros(64)}, "order has dtype f32, expected i64")):
+        with pytest.raises(ValueError, match=words):
+            nn.QuantizedLinear(inputs, outputs, weight, **more)
+    with pytest.raises(ValueError, match="group_size is -32, expected a multiple of 16"):
+        quantization.quantize_(nn.Sequential(nn.Linear(64, 4)), group_size=-32)
 
 
 def test_few_rows_and_many_rows_of_x_give_the_same():
@@ -88,6 +97,20 @@ def test_quantize_replaces_the_layers_that_fit():
         quantization.quantize_(nn.Linear(32, 4))
 
 
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+def test_layers_that_codes_cannot_replace_remain():
+    model = nn.Sequential(nn.TransformerEncoderLayer(64, 4, 64), Doubled(64, 64), nn.Linear(64, 64)).to(DEVICE).eval()
+    model[2].register_forward_hook(lambda module, arguments, result: result)
+    x = random((5, 2, 64))
+    expected = model(x).numpy()
+    assert quantization.quantize_(model, bits=8, group_size=16) == ["0.linear1", "0.linear2"]
+    assert not model[0].linear1.training and np.allclose(model(x).numpy(), expected, atol=0.1)
+
+
 def test_a_filter_and_shared_layers():
     model = nn.Module()
     model.first, model.other = nn.Linear(32, 32), nn.Linear(32, 32)
@@ -108,6 +131,35 @@ def test_scales_keep_their_dtype_and_states_load():
     other[1].codes.fill_(0)
     other.load_state_dict(state)
     assert other[1].codes.tolist() == state["1.codes"].tolist()
+
+
+def test_an_embedding_follows_the_dtype_of_its_model():
+    model = small_model()
+    quantization.quantize_(model, group_size=16, embeddings=True)
+    model.to("bf16")
+    assert str(model(plugrad.Tensor([1], dtype="i64", device=DEVICE)).dtype) == "bf16"
+    assert str(model[0].scales.dtype) == "f16"
+
+
+def test_a_tensor_as_a_bias_is_a_parameter():
+    weight = plugrad.quantize(random((4, 32)))
+    layer = nn.QuantizedLinear(32, 4, weight, random((4,)).detach())
+    assert list(layer.state_dict()) == ["codes", "scales", "bias"] and len(list(layer.parameters())) == 1
+
+
+def test_products_of_bytes_are_exact_under_autocast():
+    draw = np.random.default_rng(2)
+    a, b = draw.integers(0, 256, (2, 3, 700)), draw.integers(-128, 128, (2, 700, 5))
+    with plugrad.autocast():
+        got = plugrad.integer_matmul(plugrad.Tensor(a.astype("uint8"), device=DEVICE),
+                                     plugrad.Tensor(b.astype("int8"), device=DEVICE))
+    assert got.tolist() == (a @ b).tolist()
+
+
+def test_a_minimum_that_f16_rounds_up_leaves_no_element_out():
+    w = plugrad.Tensor(1000 + np.random.default_rng(3).uniform(-0.1, 0.1, (2, 32)).astype("float32"), device=DEVICE)
+    made = plugrad.quantize(w, 8)
+    assert np.abs(decoded(made, 8) - w.numpy()).max() < 0.01
 
 
 def test_the_bias_and_the_input_get_gradients():
@@ -165,25 +217,25 @@ class Foreign:
 
 
 def loaded(load, tensors, foreign, **options):
-    model = nn.Sequential(nn.Linear(64, 32, bias=False), nn.LayerNorm(32)).to(DEVICE)
-    rest = {"1.weight": plugrad.full((32,), 2.0), "1.bias": plugrad.zeros(32)}
+    model = nn.Sequential(nn.Linear(64, 32), nn.LayerNorm(32)).to(DEVICE)
+    bias = random((32,), 8)
+    rest = {"0.bias": bias.to("f16"), "1.weight": plugrad.full((32,), 2.0), "1.bias": plugrad.zeros(32)}
     assert load(model, {**tensors, **rest}, **options) == ["0"]
     x = random((3, 64))
-    assert np.allclose(model[0](x).numpy(), x.numpy() @ foreign.weight().T, atol=1e-4)
+    assert np.allclose(model[0](x).numpy(), x.numpy() @ foreign.weight().T + bias.numpy(), atol=2e-3)
     assert model[1].weight.tolist() == [2.0] * 32
+    assert {"0.codes", "0.scales", "0.bias"} <= set(model.state_dict()) and str(model[0].bias.dtype) == "f32"
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_gptq_loads(bits):
-    foreign = Foreign(32, 64, 4, bits, 3)
-    foreign.zeros = np.maximum(foreign.zeros, 1)  # the older format stores zeros less 1
+    foreign = Foreign(32, 64, 4, bits, 3)  # the older format stores zeros less 1, and a zero of 0 as the largest number
     loaded(quantization.load_gptq_, foreign.gptq("0"), foreign)
     loaded(quantization.load_gptq_, foreign.gptq("0", 0), foreign, checkpoint_format="gptq_v2")
 
 
 def test_gptq_loads_columns_in_another_order():
     foreign = Foreign(32, 64, 4, 4, 4)
-    foreign.zeros = np.maximum(foreign.zeros, 1)
     foreign.groups = np.random.default_rng(9).permutation(foreign.groups)
     loaded(quantization.load_gptq_, foreign.gptq("0"), foreign)
 
@@ -199,6 +251,16 @@ def test_tensors_that_do_not_fit_the_model_are_named():
     model = nn.Sequential(nn.Linear(64, 32, bias=False), nn.LayerNorm(32))
     with pytest.raises(ValueError, match="1.bias is missing in the tensors"):
         quantization.load_gptq_(model, tensors)
+    assert isinstance(model[0], nn.Linear)
+    with pytest.raises(ValueError, match="'0.qweight', but not bias"):
+        quantization.load_gptq_(nn.Sequential(nn.Linear(64, 32)), tensors)
+    for part, tensor, words in (
+            ("qweight", plugrad.zeros((4, 64), dtype="i32"), r"'0.qweight' is \(4, 64\), expected \(8, 32\)"),
+            ("qzeros", tensors["0.qzeros"][:1], r"'0.qzeros' is \(1, 4\), expected \(4, 4\)"),
+            ("scales", tensors["0.scales"][:3], r"'0.scales' is \(3, 32\), expected \(groups, n\)"),
+            ("g_idx", tensors["0.g_idx"][:5], r"'0.g_idx' is \(5,\), expected \(64,\)")):
+        with pytest.raises(ValueError, match=words):
+            quantization.load_gptq_(nn.Sequential(nn.Linear(64, 32, bias=False)), {**tensors, f"0.{part}": tensor})
     model = nn.Sequential(nn.Linear(64, 32, bias=False))
     with pytest.raises(ValueError, match="extra is not in the model"):
         quantization.load_gptq_(model, {**tensors, "extra": plugrad.zeros(1)})

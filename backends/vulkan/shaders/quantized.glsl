@@ -12,6 +12,7 @@ bool has_minima() { return product.batch_extent[4] != 0; }
 
 uint word_of(uint row, uint i) { return Word(product.base[2] + uint64_t(row) * (product.k * bits_of_code() / 8) + i * 4).v; }
 
+// Half of a word may lie beyond the scales, but not beyond their memory, whose size is a multiple of a word.
 float scale_at(uint64_t place) {
   if (!has_halves()) return flushed(uintBitsToFloat(Word(product.base[3] + place * 4).v));
   uint64_t address = product.base[3] + place * 2;

@@ -236,9 +236,14 @@ class Module:
                 raise ValueError(f"[to] a module cannot be {given}: give a floating dtype")
             else:
                 kept = {id(getattr(module, name)) for module in self.modules() for name in module._keeps_dtype}
+                for module in self.modules():
+                    module._convert(given)
                 self._each_leaf(lambda tensor: tensor.convert_(given)
                                 if str(tensor.dtype) in _FLOATING and id(tensor) not in kept else None)
         return self
+
+    def _convert(self, dtype: Any) -> None:
+        """Called by to() with a floating dtype, beside the conversion of tensors."""
 
     def _each_leaf(self, function: Callable[[Tensor], Any]) -> None:
         for _, tensor in _once((name, tensor) for name, tensor, _ in self._all_members()):
