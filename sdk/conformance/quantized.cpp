@@ -53,7 +53,7 @@ std::vector<Problem> quantized_matmul_problems(const Question& question, Random&
   for (const Sizes& s : kSizes) {
     for (const int64_t bits : {2, 4, 8}) {
       for (const int64_t parts : {1, 2}) {
-        if (s.m * s.n * s.k > kLarge && ++form % 3) continue;  // the forms of a weight take turns with large problems
+        if (s.m * s.n * s.k > kLarge && ++form % 5) continue;  // the forms of a weight take turns with large problems
         const auto scale_dtype = static_cast<uint8_t>(random.one_in(2) ? PLUGRAD_F16 : PLUGRAD_F32);
         Problem problem;
         problem.large = s.m * s.n * s.k > kLarge;
