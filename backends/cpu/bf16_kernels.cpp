@@ -5,15 +5,8 @@
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <hwy/base.h>
+#include <backends/cpu/intrinsics.hpp>
 #include <utility>
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 warns of its own header
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#pragma GCC diagnostic pop
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512vl,avx512dq,avx512bw,avx512bf16,amx-tile,amx-bf16,fma,bmi,bmi2")
 namespace plugrad::cpu {

@@ -5,14 +5,7 @@
 #include <plugrad/sdk/rows.hpp>
 
 #if defined(__x86_64__)
-#include <hwy/base.h>
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 warns of its own header
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#pragma GCC diagnostic pop
+#include <backends/cpu/intrinsics.hpp>
 
 #include <utility>
 
