@@ -1,6 +1,7 @@
 #include <backends/cpu/attention.hpp>
 
 #include <backends/cpu/contraction.hpp>
+#include <backends/cpu/pieces.hpp>
 
 #include <atomic>
 
@@ -76,22 +77,6 @@ class Shapes {
 
   int rank_ = 0, axes_[PLUGRAD_MAX_RANK], folded_ = -1;
   int64_t extents_[PLUGRAD_MAX_RANK];
-};
-
-// Hands out pieces of a workspace; without a workspace, it measures the required size.
-template <class W> class Pieces {
- public:
-  explicit Pieces(W* first) : first_(first) {}
-  W* take(int64_t count) {
-    W* const piece = first_ ? first_ + taken_ : nullptr;
-    taken_ += round_up(count, 64 / static_cast<int64_t>(sizeof(W)));
-    return piece;
-  }
-  int64_t taken() const { return taken_; }
-
- private:
-  W* first_;
-  int64_t taken_ = 0;
 };
 
 // Calls f(lane, item) for each item. Lanes run at the same time, each on a thread, and have separate memory.

@@ -66,22 +66,24 @@ HWY_INLINE hn::Vec<DU> first_words(const uint32_t* words, int64_t count) {
 constexpr int64_t kFold = 48;          // blocks summed in f32 before they are added in f64
 constexpr int64_t kAheadBytes = 1024;  // to prefetch
 
-// Products of `rows` rows of the weight and `vectors` vectors.
-template <int bits, bool symmetric, int rows, int vectors> class Dots {
+constexpr int kRows = 2;  // of the weight at a time: processors fetch more of two streams than of one
+
+// Products of kRows rows of the weight and `vectors` vectors.
+template <int bits, int vectors> class Dots {
  public:
-  static HWY_INLINE void run(const uint8_t* const (&codes)[rows], const float* const (&scales)[rows],
-                             const float* const (&minima)[rows], const WordGroups& groups, const float* blocks,
-                             int64_t stride, double (&sums)[rows][vectors]) {
+  static HWY_INLINE void run(const uint8_t* const (&codes)[kRows], const float* const (&scales)[kRows],
+                             const float* const (&minima)[kRows], const WordGroups& groups, const float* blocks,
+                             int64_t stride, double (&sums)[kRows][vectors]) {
     Spread spread(groups);
     const int64_t wide = lanes(), whole = groups.words / wide;
-    V totals[rows][vectors];
+    hn::Vec<DU> words[kRows];
+    V totals[kRows][vectors];
     zero(totals);
     for (int64_t begin = 0; begin < whole; begin += kFold) {
       if (begin) fold(totals, sums);
       for (int64_t b = begin; b < std::min(begin + kFold, whole); ++b) {
-        hn::Vec<DU> words[rows];
 #pragma GCC unroll 2
-        for (int r = 0; r < rows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           hwy::Prefetch(codes[r] + b * wide * 4 + kAheadBytes);
           words[r] = hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(codes[r]) + b * wide);
         }
@@ -90,9 +92,8 @@ template <int bits, bool symmetric, int rows, int vectors> class Dots {
     }
     if (whole < groups.blocks) {
       spread.turn_to_last();
-      hn::Vec<DU> words[rows];
 #pragma GCC unroll 2
-      for (int r = 0; r < rows; ++r)
+      for (int r = 0; r < kRows; ++r)
         words[r] = first_words(reinterpret_cast<const uint32_t*>(codes[r]) + whole * wide, groups.words - whole * wide);
       add_block(words, spread, scales, minima, whole, blocks, stride, totals);
     }
@@ -102,35 +103,32 @@ template <int bits, bool symmetric, int rows, int vectors> class Dots {
  private:
   static constexpr int kPer = 32 / bits, kBlockVectors = kPer + 1;
 
-  static HWY_INLINE void zero(V (&totals)[rows][vectors]) {
+  static HWY_INLINE void zero(V (&totals)[kRows][vectors]) {
 #pragma GCC unroll 2
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
       for (int j = 0; j < vectors; ++j) totals[r][j] = hn::Zero(D());
   }
-  static HWY_INLINE void fold(V (&totals)[rows][vectors], double (&sums)[rows][vectors]) {
+  static HWY_INLINE void fold(V (&totals)[kRows][vectors], double (&sums)[kRows][vectors]) {
 #pragma GCC unroll 2
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
       for (int j = 0; j < vectors; ++j) sums[r][j] += static_cast<double>(Folding<Sum<float>>::fold_lanes(totals[r][j]));
     zero(totals);
   }
 
-  static HWY_INLINE void add_block(const hn::Vec<DU> (&words)[rows], const Spread& spread,
-                                   const float* const (&scales)[rows], const float* const (&minima)[rows], int64_t b,
-                                   const float* blocks, int64_t stride, V (&totals)[rows][vectors]) {
-    const D d;
+  static HWY_INLINE void add_block(const hn::Vec<DU> (&words)[kRows], const Spread& spread,
+                                   const float* const (&scales)[kRows], const float* const (&minima)[kRows], int64_t b,
+                                   const float* blocks, int64_t stride, V (&totals)[kRows][vectors]) {
     const float* x = blocks + b * kBlockVectors * lanes();
-    V parts[rows][vectors];
+    V parts[kRows][vectors];
     add_codes(words, x, stride, parts, std::make_integer_sequence<int, kPer>());
 #pragma GCC unroll 2
-    for (int r = 0; r < rows; ++r) {
-      const V scale = spread.of(scales[r], b);
-      const V minimum =
-          symmetric ? hn::Mul(scale, hn::Set(d, -static_cast<float>(1 << (bits - 1)))) : spread.of(minima[r], b);
-#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const V scale = spread.of(scales[r], b), minimum = spread.of(minima[r], b);
+#pragma GCC unroll 4
       for (int j = 0; j < vectors; ++j) {
-        const V sum = hn::LoadU(d, x + j * stride + kPer * lanes());
+        const V sum = hn::LoadU(D(), x + j * stride + kPer * lanes());
         totals[r][j] = hn::MulAdd(parts[r][j], scale, hn::MulAdd(sum, minimum, totals[r][j]));
       }
     }
@@ -139,20 +137,19 @@ template <int bits, bool symmetric, int rows, int vectors> class Dots {
   // Sums the products of each code of the words. Even and odd codes have separate sums if registers suffice, since a product
   // waits for the product before it in the same sum.
   template <int... i>
-  static HWY_INLINE void add_codes(const hn::Vec<DU> (&words)[rows], const float* x, int64_t stride,
-                                   V (&parts)[rows][vectors], std::integer_sequence<int, i...>) {
-    constexpr int kChains = rows * vectors <= 4 ? 2 : 1;
-    const D d;
-    V chains[kChains][rows][vectors];
+  static HWY_INLINE void add_codes(const hn::Vec<DU> (&words)[kRows], const float* x, int64_t stride,
+                                   V (&parts)[kRows][vectors], std::integer_sequence<int, i...>) {
+    constexpr int kChains = vectors <= 2 ? 2 : 1;
+    V chains[kChains][kRows][vectors];
     const auto add = [&]<int at>() {
-      V codes[rows];
+      V codes[kRows];
 #pragma GCC unroll 2
-      for (int r = 0; r < rows; ++r) codes[r] = codes_of<bits, at>(words[r]);
-#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) codes[r] = codes_of<bits, at>(words[r]);
+#pragma GCC unroll 4
       for (int j = 0; j < vectors; ++j) {
-        const V factor = hn::LoadU(d, x + j * stride + at * lanes());
+        const V factor = hn::LoadU(D(), x + j * stride + at * lanes());
 #pragma GCC unroll 2
-        for (int r = 0; r < rows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           V& chain = chains[at % kChains][r][j];
           chain = at < kChains ? hn::Mul(codes[r], factor) : hn::MulAdd(codes[r], factor, chain);
         }
@@ -160,52 +157,43 @@ template <int bits, bool symmetric, int rows, int vectors> class Dots {
     };
     (add.template operator()<i>(), ...);
 #pragma GCC unroll 2
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
       for (int j = 0; j < vectors; ++j)
         parts[r][j] = kChains == 2 ? hn::Add(chains[0][r][j], chains[kChains - 1][r][j]) : chains[0][r][j];
   }
 };
 
-// Two rows at a time, from the halves of the rows: processors fetch more of two streams than of one.
-template <int bits, bool symmetric, int vectors>
+// The pairs of rows come from the halves of the rows. Of an odd number, the last row is computed twice.
+template <int bits, int vectors>
 HWY_NOINLINE void multiply_vectors(const QuantizedRows& rows, const WordGroups& groups, const float* blocks, int64_t stride,
                                    float* out, int64_t out_step) {
   const auto codes = [&](int64_t r) { return rows.codes + r * rows.bytes; };
   const auto scales = [&](int64_t r) { return rows.scales + r * rows.groups; };
-  const auto minima = [&](int64_t r) { return symmetric ? nullptr : rows.minima + r * rows.groups; };
-  const auto put = [&](int64_t r, const double(&sums)[vectors]) {
-    for (int j = 0; j < vectors; ++j) out[j * out_step + r] = static_cast<float>(sums[j]);
-  };
-  const int64_t half = rows.count / 2;
+  const auto minima = [&](int64_t r) { return rows.minima + r * rows.groups; };
+  const int64_t half = (rows.count + 1) / 2;
   for (int64_t r = 0; r < half; ++r) {
-    double sums[2][vectors] = {};
-    Dots<bits, symmetric, 2, vectors>::run({codes(r), codes(half + r)}, {scales(r), scales(half + r)},
-                                           {minima(r), minima(half + r)}, groups, blocks, stride, sums);
-    put(r, sums[0]);
-    put(half + r, sums[1]);
+    const int64_t other = std::min(half + r, rows.count - 1);
+    double sums[kRows][vectors] = {};
+    Dots<bits, vectors>::run({codes(r), codes(other)}, {scales(r), scales(other)}, {minima(r), minima(other)}, groups,
+                             blocks, stride, sums);
+    for (int j = 0; j < vectors; ++j) {
+      out[j * out_step + r] = static_cast<float>(sums[0][j]);
+      out[j * out_step + other] = static_cast<float>(sums[1][j]);
+    }
   }
-  if (rows.count % 2 == 0) return;
-  const int64_t last = rows.count - 1;
-  double sums[1][vectors] = {};
-  Dots<bits, symmetric, 1, vectors>::run({codes(last)}, {scales(last)}, {minima(last)}, groups, blocks, stride, sums);
-  put(last, sums[0]);
 }
 
 using Multiply = void (*)(const QuantizedRows&, const WordGroups&, const float*, int64_t, float*, int64_t);
-using Table = std::array<Multiply, kFewVectors>;
-template <int bits, bool symmetric, int... i> constexpr Table table(std::integer_sequence<int, i...>) {
-  return {multiply_vectors<bits, symmetric, i + 1>...};
+using Table = std::array<Multiply, kMostVectors>;
+template <int bits, int... i> constexpr Table table(std::integer_sequence<int, i...>) {
+  return {multiply_vectors<bits, i + 1>...};
 }
-template <int bits, bool symmetric>
-constexpr Table kTable = table<bits, symmetric>(std::make_integer_sequence<int, kFewVectors>());
+template <int bits> constexpr Table kTable = table<bits>(std::make_integer_sequence<int, kMostVectors>());
 
 void multiply(const QuantizedRows& rows, const WordGroups& groups, int64_t bits, const float* blocks, int64_t stride,
               int64_t vectors, float* out, int64_t out_step) {
-  const bool symmetric = !rows.minima;
-  const Table& of_bits = bits == 2   ? symmetric ? kTable<2, true> : kTable<2, false>
-                           : bits == 4 ? symmetric ? kTable<4, true> : kTable<4, false>
-                                       : (symmetric ? kTable<8, true> : kTable<8, false>);
+  const Table& of_bits = bits == 2 ? kTable<2> : bits == 4 ? kTable<4> : kTable<8>;
   of_bits[static_cast<size_t>(vectors - 1)](rows, groups, blocks, stride, out, out_step);
 }
 
@@ -235,11 +223,10 @@ void unpack(const QuantizedRows& rows, int64_t bits, int64_t group, int64_t firs
   const int64_t wide = static_cast<int64_t>(hn::Lanes(d));
   const auto shifts = hn::Mul(hn::Iota(du, 0), hn::Set(du, static_cast<uint32_t>(bits))),
              mask = hn::Set(du, (1u << bits) - 1);
-  const auto middle = hn::Set(d, rows.minima ? 0.0f : static_cast<float>(1 << (bits - 1)));
   for (int64_t r = 0; r < rows.count; ++r) {
     const uint8_t* const codes = rows.codes + r * rows.bytes;
     const float* const scales = rows.scales + r * rows.groups;
-    const float* const minima = rows.minima ? rows.minima + r * rows.groups : nullptr;
+    const float* const minima = rows.minima + r * rows.groups;
     for (int64_t j = first; j < first + count; j += wide, out += wide) {
       const uint8_t* const from = codes + j * bits / 8;
       auto code = hn::Zero(du);
@@ -250,8 +237,8 @@ void unpack(const QuantizedRows& rows, int64_t bits, int64_t group, int64_t firs
         std::memcpy(&word, from, static_cast<size_t>(std::max<int64_t>(1, wide * bits / 8)));
         code = hn::And(hn::Shr(hn::Set(du, word >> j * bits % 8), shifts), mask);
       }
-      const auto number = hn::Sub(hn::ConvertTo(d, hn::BitCast(di, code)), middle), scale = hn::Set(d, scales[j / group]);
-      hn::StoreU(minima ? hn::MulAdd(number, scale, hn::Set(d, minima[j / group])) : hn::Mul(number, scale), d, out);
+      const auto number = hn::ConvertTo(d, hn::BitCast(di, code));
+      hn::StoreU(hn::MulAdd(number, hn::Set(d, scales[j / group]), hn::Set(d, minima[j / group])), d, out);
     }
   }
 }
@@ -263,15 +250,10 @@ template <class T> hn::Vec<D> loaded(const T* from) {
 float number(float x) { return x; }
 float number(Float16 x) { return static_cast<float>(widened(x)); }
 
-template <class T> void convert_from(const T* from, int64_t count, float* to, float* minima) {
-  const int64_t wide = lanes();
+template <class T> void convert_pairs(const T* from, int64_t count, float* to, float* minima) {
   int64_t g = 0;
-  if (!minima) {
-    for (; g + wide <= count; g += wide) hn::StoreU(loaded(from + g), D(), to + g);
-    for (; g < count; ++g) to[g] = number(from[g]);
-    return;
-  }
 #if HWY_TARGET != HWY_SCALAR
+  const int64_t wide = lanes();
   for (; g + wide <= count; g += wide) {
     const V low = loaded(from + 2 * g), high = loaded(from + 2 * g + wide);
     hn::StoreU(hn::ConcatEven(D(), high, low), D(), to + g);
@@ -284,11 +266,31 @@ template <class T> void convert_from(const T* from, int64_t count, float* to, fl
   }
 }
 
-void convert(const plugrad_view& scales, int64_t row, int64_t rows, float* to, float* minima) {
-  const int64_t groups = scales.shape[1], parts = scales.shape[2], at = row * groups * parts;
-  float* const second = parts == 2 ? minima : nullptr;
-  if (scales.dtype == PLUGRAD_F32) convert_from(data<float>(scales) + at, rows * groups, to, second);
-  else convert_from(data<Float16>(scales) + at, rows * groups, to, second);
+// Symmetric codes have the minimum -2^(bits - 1) s.
+template <class T> void convert_scales(const T* from, int64_t count, float middle, float* to, float* minima) {
+  const int64_t wide = lanes();
+  int64_t g = 0;
+  for (; g + wide <= count; g += wide) {
+    const V scale = loaded(from + g);
+    hn::StoreU(scale, D(), to + g);
+    hn::StoreU(hn::Mul(scale, hn::Set(D(), -middle)), D(), minima + g);
+  }
+  for (; g < count; ++g) {
+    to[g] = number(from[g]);
+    minima[g] = -middle * to[g];
+  }
+}
+
+template <class T>
+void convert_from(const plugrad_view& scales, int64_t bits, int64_t row, int64_t rows, float* to, float* minima) {
+  const int64_t groups = scales.shape[1], parts = scales.shape[2];
+  const T* const from = data<T>(scales) + row * groups * parts;
+  if (parts == 2) convert_pairs(from, rows * groups, to, minima);
+  else convert_scales(from, rows * groups, static_cast<float>(1 << (bits - 1)), to, minima);
+}
+void convert(const plugrad_view& scales, int64_t bits, int64_t row, int64_t rows, float* to, float* minima) {
+  if (scales.dtype == PLUGRAD_F32) convert_from<float>(scales, bits, row, rows, to, minima);
+  else convert_from<Float16>(scales, bits, row, rows, to, minima);
 }
 
 template <class T> void quantized(const Call& call) {
