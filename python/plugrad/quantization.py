@@ -49,11 +49,12 @@ def quantize_(model: Module, bits: int = 4, group_size: int = 32, *, symmetric: 
               embeddings: bool = False, filter: Callable[[str, Module], bool] | None = None) -> list[str]:
     """Replaces the linear layers inside a model by nn.QuantizedLinear, in place. Returns the names of the replaced layers.
 
-    bits, group_size, symmetric, scale_dtype: as for plugrad.quantize. Layers remain whose in_features is no multiple of
-    group_size, layers of derived classes or with hooks, and the projection of nn.MultiheadAttention. embeddings: embeddings
+    bits, group_size, symmetric, scale_dtype: as for plugrad.quantize. These layers stay as they are: layers with
+    an in_features that group_size does not divide, layers of derived classes or with hooks, and the projection of
+    nn.MultiheadAttention. embeddings: embeddings
     become nn.QuantizedEmbedding; a weight that a linear layer shares with an embedding gets codes in each of them.
     filter(name, layer): whether to replace a layer. Raises ValueError for bits other than 2, 4 or 8, for a group_size that
-    is no multiple of 16, and for a model that is itself a layer: use QuantizedLinear.from_linear.
+    is not a multiple of 16, and for a model that is itself a layer: use QuantizedLinear.from_linear.
     """
     if isinstance(model, (Linear, Embedding)):
         raise ValueError(f"[quantize_] the model is one {type(model).__name__}: use nn.QuantizedLinear.from_linear or "

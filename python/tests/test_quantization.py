@@ -86,7 +86,7 @@ def small_model():
 def test_quantize_replaces_the_layers_that_fit():
     model, tokens = small_model(), plugrad.Tensor([3, 19, 0], dtype="i64", device=DEVICE)
     expected = model(tokens).numpy()
-    assert quantization.quantize_(model, bits=8, group_size=32) == ["1"]  # 48 is no multiple of 32
+    assert quantization.quantize_(model, bits=8, group_size=32) == ["1"]  # 32 does not divide 48
     assert isinstance(model[1], nn.QuantizedLinear) and isinstance(model[3], nn.Linear)
     assert quantization.quantize_(model, bits=8, group_size=16, embeddings=True) == ["0", "3"]
     assert np.allclose(model(tokens).numpy(), expected, atol=0.02)

@@ -13,7 +13,7 @@ struct Quantized {
 // Returns a weight (n, k) of a floating dtype in codes of 2, 4 or 8 bits, rounded to the nearest. The codes of a group span
 // its smallest and largest element, or, if symmetric, plus and minus its largest magnitude. scale_dtype: f32, or f16 for
 // weights whose scales and minima f16 holds well: magnitudes from 0.001 to 65504. Records nothing. Throws Error (invalid)
-// for a group_size that is no multiple of 16, or does not divide k.
+// for a group_size that is not a multiple of 16, or does not divide k.
 PLUGRAD_API Quantized quantize(const Tensor& weight, int64_t bits = 4, int64_t group_size = 32, bool symmetric = false,
                                DType scale_dtype = DType::f16);
 // Returns the weight (n, k) of codes of this many bits, computed in f32, or in f64 for f64. The gradient flows to
