@@ -17,6 +17,7 @@
 #include <iterator>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 namespace plugrad::conformance {
 namespace {
@@ -127,6 +128,23 @@ int ranks_in(const std::string& folder) {
   return ranks;
 }
 
+// The file gets its name when it is whole.
+void write_result(const std::string& folder, const Rank& rank) {
+  const std::string name = std::to_string(rank.rank());
+  std::ofstream out(folder + "/part." + name);
+  out << "cases " << rank.cases << "\n";
+  for (const std::string& each : rank.skips) out << "skip " << each << "\n";
+  for (const std::string& each : rank.failures) out << "fail " << each << "\n";
+  out.close();
+  fs::rename(folder + "/part." + name, folder + "/result." + name);
+}
+
+// A launcher of its own may kill all ranks as soon as one of them ends without the engine's farewell.
+void wait_for_results(const std::string& folder, int ranks) {
+  const auto end = std::chrono::steady_clock::now() + kCommTimeout + 2 * kCommGrace;
+  while (ranks_in(folder) < ranks && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(10));
+}
+
 Result run_check(const CommunicatorPlan& plan, const CommunicatorCheck& check) {
   Result result;
   if (check.kills && !plan.launcher.empty()) {
@@ -195,14 +213,10 @@ int run_rank(const std::string& check, const std::string& file, const OptionList
   } catch (const std::exception& error) {
     rank.expect(false, error.what());
   }
-  std::ofstream out(std::string(folder) + "/result." + std::to_string(rank.rank()));
-  out << "cases " << rank.cases << "\n";
-  for (const std::string& each : rank.skips) out << "skip " << each << "\n";
-  for (const std::string& each : rank.failures) out << "fail " << each << "\n";
-  out.close();
-  if (rank.failures.empty() && table.finish && !std::string(check).ends_with("time_out") &&
-      !std::string(check).ends_with("abort"))
-    table.finish();
+  write_result(folder, rank);
+  const bool finishes = table.finish && !check.ends_with("time_out") && !check.ends_with("abort");
+  if (rank.failures.empty() && finishes) table.finish();
+  else if (!own) wait_for_results(folder, rank.size());
   _exit(0);  // what a broken group left in the engine is not waited for
 }
 

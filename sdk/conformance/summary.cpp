@@ -83,8 +83,9 @@ void write_failures(std::ostream& out, const Summary& summary) {
   for (const Found& found : summary.found) {
     if (found.expected || !found.result.failures) continue;
     for (const std::string& line : found.result.lines) out << "FAIL " << found.name << ": " << line << "\n";
-    const uint64_t more = found.result.failures - found.result.lines.size();
-    if (more) out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
+    const uint64_t said = found.result.lines.size();  // a failure may have several lines
+    if (const uint64_t more = found.result.failures - std::min(said, found.result.failures))
+      out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
     if (found.name.starts_with("train.")) out << "  again: " << summary.trial << "\n";
     else if (found.name != "replay" && !found.name.starts_with("process."))
       out << "  again: " << summary.command << " --only " << found.name << "\n";
