@@ -6,7 +6,8 @@ endif()
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 add_library(plugrad_archive STATIC
-  $<TARGET_OBJECTS:plugrad> $<TARGET_OBJECTS:plugrad_io> $<TARGET_OBJECTS:plugrad_runtime> $<TARGET_OBJECTS:plugrad_process>)
+  $<TARGET_OBJECTS:plugrad> $<TARGET_OBJECTS:plugrad_io> $<TARGET_OBJECTS:plugrad_onnx>
+  $<TARGET_OBJECTS:plugrad_runtime> $<TARGET_OBJECTS:plugrad_process>)
 set_target_properties(plugrad_archive PROPERTIES EXPORT_NAME core-static OUTPUT_NAME plugrad LINKER_LANGUAGE CXX)
 target_include_directories(plugrad_archive PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -12,6 +12,8 @@
 #include <memory>
 
 namespace plugrad::python {
+void bind_onnx(nb::module_& m);  // of onnx.cpp
+
 namespace {
 
 // Converts a text of a file to str. Bytes that are not UTF-8 become lone surrogates.
@@ -136,6 +138,7 @@ void bind_files(nb::module_& m) {
       .def("raw", raw);
   m.def("_open_gguf", opened<io::GgufFile>);
   bind_numpy_files(m);
+  bind_onnx(m);
 }
 
 }  // namespace plugrad::python

@@ -7,6 +7,7 @@
 #include <plugrad/runtime/error.hpp>
 #include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
+#include <tools/plugrad/run_onnx.hpp>
 
 #include <iostream>
 
@@ -88,21 +89,28 @@ int run(const SavedModel& model, const Options& options, const std::string& devi
 int run_command(const Arguments& arguments) {
   Options options("plugrad run");
   options.add_text("device", "NAME", "where to run it (the default device)");
-  options.add_texts("input", "FILE.npy", "an input; once for each, in their order");
+  options.add_texts("input", "[NAME=]FILE.npy", "an input; once for each, in their order; ONNX models also by name");
+  options.add_texts("bind", "NAME=VALUE", "ONNX: an input that never changes, a number or a FILE.npy");
+  options.add_text("save", "FILE", "ONNX: also writes a saved model for the shapes of these inputs");
   options.add_text("output", "PREFIX", "writes PREFIX-0.npy, ... instead of printing");
   options.add_flag("describe", "prints what the model takes and gives, and does not run it");
   options.parse(arguments, 1);
   if (options.flag("help")) {
-    options.print_help({"plugrad run FILE [--device NAME] [--input FILE.npy ...] [--output PREFIX]",
-                        "Runs a saved model: a compiled forward pass that step.save(FILE) wrote, on any device.",
-                        "  plugrad run model.plugrad --describe\n"
-                        "  plugrad run model.plugrad --device cpu --input x.npy --output y\n"});
+    options.print_help(
+        {"plugrad run FILE [--device NAME] [--input FILE.npy ...] [--output PREFIX]",
+         "Runs a saved model, a compiled forward pass that step.save(FILE) wrote, or an ONNX model, on any device.",
+         "  plugrad run model.plugrad --describe\n"
+         "  plugrad run model.plugrad --device cpu --input x.npy --output y\n"
+         "  plugrad run model.onnx --input pixels=x.npy --save model.plugrad\n"});
     return 0;
   }
   if (options.words().empty()) throw UsageError("the model's file is missing: plugrad run FILE (see plugrad run --help)");
   const std::optional<std::string> name = options.text("device");
   const Device device = name ? Device(*name) : default_device();
-  const SavedModel model = load_model(options.words()[0], device);
+  const std::string path = options.words()[0];
+  if (path.ends_with(".onnx")) return run_onnx(path, options, device);
+  if (!options.texts("bind").empty() || options.text("save")) throw UsageError("--bind and --save are for ONNX models");
+  const SavedModel model = load_model(path, device);
   if (options.flag("describe")) return describe(model, options.flag("json"));
   return run(model, options, device.name());
 }

@@ -1,0 +1,139 @@
+#include <core/io/onnx/run.hpp>
+#include <core/io/quote.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/runtime/error.hpp>
+
+#include <algorithm>
+
+namespace plugrad::io::onnx {
+
+Device Call::device() const { return run_.device(); }
+int64_t Call::opset() const { return node_.opset; }
+bool Call::node_is(std::string_view op) const { return node_.op_name == op; }
+
+const Value& Call::value(size_t i) const {
+  if (has(i)) return inputs_[i];
+  throw Error(Code::invalid, "input " + std::to_string(i) + " is missing");
+}
+
+const Tensor& Call::tensor(size_t i) const {
+  const Value& found = value(i);
+  if (found.tensor.defined()) return found.tensor;
+  throw Error(Code::invalid, "input " + std::to_string(i) + " is a sequence; a tensor is expected");
+}
+
+const std::vector<Value>& Call::sequence(size_t i) const {
+  const Value& found = value(i);
+  if (found.sequence) return *found.sequence;
+  throw Error(Code::invalid, "input " + std::to_string(i) + " is a tensor; a sequence is expected");
+}
+
+void Call::note_read() const {
+  if (!constant_) run_.note_read(node_);
+}
+
+std::vector<int64_t> Call::host_integers(const Value& value) const {
+  if (value.level == Level::data) note_read();
+  if (value.host && value.host->integers) return *value.host->integers;
+  std::vector<int64_t> all = cast(value.tensor, DType::i64).to_vector<int64_t>();
+  if (value.host) value.host->integers = all;
+  return all;
+}
+
+std::vector<double> Call::host_reals(const Value& value) const {
+  if (value.level == Level::data) note_read();
+  if (value.host && value.host->reals) return *value.host->reals;
+  std::vector<double> all = cast(value.tensor, DType::f64).to_vector<double>();
+  if (value.host) value.host->reals = all;
+  return all;
+}
+
+int64_t Call::integer(size_t i) const { return integers(i).at(0); }
+double Call::real(size_t i) const { return reals(i).at(0); }
+
+size_t Call::outputs() const { return node_.outputs.size(); }
+bool Call::wants(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kAbsent; }
+
+const AttributeMessage* Call::find(std::string_view name) const {
+  for (const AttributeMessage& each : node_.attributes)
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+int64_t Call::integer(std::string_view name, int64_t otherwise) const {
+  const AttributeMessage* found = find(name);
+  return found ? found->integer : otherwise;
+}
+
+double Call::real(std::string_view name, double otherwise) const {
+  const AttributeMessage* found = find(name);
+  return found ? static_cast<double>(found->real) : otherwise;
+}
+
+std::string Call::text(std::string_view name, const std::string& otherwise) const {
+  const AttributeMessage* found = find(name);
+  return found ? found->text : otherwise;
+}
+
+std::vector<int64_t> Call::integers(std::string_view name) const {
+  const AttributeMessage* found = find(name);
+  return found ? found->integers : std::vector<int64_t>();
+}
+
+std::vector<double> Call::reals(std::string_view name) const {
+  const AttributeMessage* found = find(name);
+  return found ? std::vector<double>(found->reals.begin(), found->reals.end()) : std::vector<double>();
+}
+
+std::vector<std::string> Call::texts(std::string_view name) const {
+  const AttributeMessage* found = find(name);
+  return found ? found->texts : std::vector<std::string>();
+}
+
+Tensor Call::tensor_attribute(std::string_view name, ElementType& type) const {
+  const AttributeMessage* found = find(name);
+  if (!found || found->tensors.empty()) throw Error(Code::invalid, "the attribute " + std::string(name) + " is missing");
+  type = static_cast<ElementType>(found->tensors[0].type);
+  return read_tensor(run_.file(), found->tensors[0], device());
+}
+
+const Graph& Call::graph(std::string_view name) const {
+  for (const auto& [attribute, graph] : node_.graphs)
+    if (attribute == name) return *graph;
+  throw Error(Code::invalid, "the attribute " + std::string(name) + " is missing");
+}
+
+Value Call::as(const Tensor& result, ElementType type) const {
+  const DType dtype = carrier_of(type);
+  Tensor x = wrapped(result, type);
+  return Value(x.dtype() == dtype ? x : cast(x, dtype), type);
+}
+
+Tensor Call::made(const std::function<Tensor()>& make) const { return constant_ ? make() : run_.made(make); }
+
+Tensor Call::made(const std::vector<int64_t>& numbers, const Shape& shape) const {
+  return made([&] { return Tensor::from<int64_t>(numbers, shape, device()); });
+}
+
+Tensor Call::made(const std::vector<double>& numbers, const Shape& shape, DType dtype) const {
+  return made([&] { return cast(Tensor::from<double>(numbers, shape, device()), dtype); });
+}
+
+Tensor Call::arange(int64_t end) const { return plugrad::arange(0, end, 1, DType::i64, device()); }
+
+Tensor Call::prepared(std::initializer_list<size_t> inputs, const std::function<Tensor()>& make) const {
+  Level level = Level::file;
+  for (const size_t i : inputs)
+    if (has(i)) level = std::max(level, inputs_[i].level);
+  if (constant_ || level == Level::data) return make();
+  return level == Level::shapes ? run_.made(make) : run_.prepared(node_, make);
+}
+
+int Call::axis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank)
+    throw Error(Code::invalid, "axis " + std::to_string(axis) + " is out of range for " + std::to_string(rank) + " axes");
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+}  // namespace plugrad::io::onnx

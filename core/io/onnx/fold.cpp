@@ -1,0 +1,75 @@
+#include <core/io/onnx/graph.hpp>
+
+#include <unordered_map>
+
+namespace plugrad::io::onnx {
+namespace {
+
+// The number of nodes that use each value, inner graphs and outputs included.
+void count_uses(const Graph& graph, std::unordered_map<ValueId, int>& uses) {
+  for (const Node& node : graph.nodes) {
+    for (const ValueId id : node.inputs) ++uses[id];
+    for (const auto& [name, inner] : node.graphs) count_uses(*inner, uses);
+  }
+  for (const ValueId id : graph.outputs) ++uses[id];
+}
+
+Node derived_node(const Node& origin, const std::string& op, std::vector<ValueId> inputs, ValueId output, Model& model) {
+  Node node;
+  node.op = find_operator("plugrad", op);
+  node.op_name = op;
+  node.name = origin.name;
+  node.domain = "plugrad";
+  node.number = model.nodes++;
+  node.attributes = origin.attributes;
+  node.inputs = std::move(inputs);
+  node.outputs = {output};
+  return node;
+}
+
+bool folds(const Node& conv, const Node& norm, const Model& model, const std::unordered_map<ValueId, int>& uses) {
+  if (conv.op_name != "Conv" || norm.op_name != "BatchNormalization" || !conv.domain.empty() || !norm.domain.empty())
+    return false;
+  if (norm.inputs.size() != 5 || norm.outputs.size() != 1 || conv.outputs.empty() || norm.inputs[0] != conv.outputs[0])
+    return false;
+  for (const AttributeMessage& each : norm.attributes)
+    if (each.name == "training_mode" && each.integer) return false;
+  if (uses.at(conv.outputs[0]) != 1) return false;
+  for (size_t i = 1; i < norm.inputs.size(); ++i)
+    if (!model.initializers.contains(norm.inputs[i])) return false;
+  for (size_t i = 1; i < conv.inputs.size(); ++i)
+    if (conv.inputs[i] != kAbsent && !model.initializers.contains(conv.inputs[i])) return false;
+  return conv.inputs.size() >= 2;
+}
+}  // namespace
+
+void fold_batch_norms(Model& model) {
+  std::unordered_map<ValueId, int> uses;
+  count_uses(model.graph, uses);
+  std::vector<Node> all;
+  std::unordered_map<ValueId, size_t> convolutions;  // by their output
+  for (Node& node : model.graph.nodes) {
+    const auto found = node.inputs.empty() ? convolutions.end() : convolutions.find(node.inputs[0]);
+    if (found == convolutions.end() || !folds(all[found->second], node, model, uses)) {
+      if (node.op_name == "Conv" && !node.outputs.empty()) convolutions[node.outputs[0]] = all.size();
+      all.push_back(std::move(node));
+      continue;
+    }
+    // The convolution moves to the place of the norm: its weights are computed just before.
+    Node conv = std::move(all[found->second]);
+    all[found->second].op = nullptr;
+    const ValueId weight = static_cast<ValueId>(model.values++), bias = static_cast<ValueId>(model.values++);
+    const auto& n = node.inputs;
+    all.push_back(derived_node(node, "FoldedWeight", {conv.inputs[1], n[1], n[4]}, weight, model));
+    const ValueId old = conv.inputs.size() > 2 ? conv.inputs[2] : kAbsent;
+    all.push_back(derived_node(node, "FoldedBias", {n[1], n[2], n[3], n[4], old}, bias, model));
+    conv.inputs = {conv.inputs[0], weight, bias};
+    conv.outputs = node.outputs;
+    convolutions.erase(found);
+    all.push_back(std::move(conv));
+  }
+  std::erase_if(all, [](const Node& node) { return !node.op; });
+  model.graph.nodes = std::move(all);
+}
+
+}  // namespace plugrad::io::onnx

@@ -1,0 +1,351 @@
+#include <core/io/onnx/run.hpp>
+#include <core/io/quote.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/io/onnx.hpp>
+#include <plugrad/io/saved_model.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/runtime/error.hpp>
+#include <plugrad/steps/compile.hpp>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+namespace plugrad::io {
+
+namespace onnx {
+namespace {
+
+std::string type_text(const TypeMessage& type) {
+  using Kind = TypeMessage::Kind;
+  const std::string inner = type.inner.empty() ? "unknown values" : type_text(type.inner[0]);
+  switch (type.kind) {
+    case Kind::tensor: return element_name(static_cast<ElementType>(type.element));
+    case Kind::sequence: return "sequence of " + inner;
+    case Kind::optional: return "optional " + inner;
+    default: return "unknown";
+  }
+}
+
+OnnxDeclaration declared(const ValueMessage& value) {
+  OnnxDeclaration made;
+  made.name = value.name;
+  made.type = type_text(value.type);
+  if (value.type.kind == TypeMessage::Kind::tensor) made.dtype = carrier(static_cast<ElementType>(value.type.element));
+  if (!value.type.has_shape) return made;
+  made.shape.emplace();
+  for (const TypeMessage::Extent& each : value.type.shape) {
+    const bool known = each.value && *each.value >= 0;  // some exporters write -1 for unknown extents
+    made.shape->push_back({known ? each.value : std::nullopt, each.symbol == "?" ? "" : each.symbol});
+  }
+  return made;
+}
+
+ElementType element_of(const TypeMessage& type) {
+  return type.inner.empty() ? static_cast<ElementType>(type.element) : element_of(type.inner[0]);
+}
+
+uint64_t bytes_of(const Values& values) {
+  uint64_t total = 0;
+  for (const Value& each : values)
+    if (each.tensor.defined()) total += static_cast<uint64_t>(each.tensor.count() * item_size(each.tensor.dtype()));
+  return total;
+}
+
+// What a set of shapes determined, and why it cannot be recorded, if so.
+struct KeptPlan {
+  std::string key;
+  Plan plan;
+  std::string unrecordable;
+  uint64_t bytes = 0;
+};
+constexpr size_t kMostPlans = 256;
+constexpr uint64_t kMostPlanBytes = uint64_t{256} << 20;
+
+std::string key_text(const Values& inputs) {
+  std::string key;
+  for (const Value& each : inputs) {
+    if (each.tensor.defined()) key += std::string(dtype_name(each.tensor.dtype())) + each.tensor.shape().text();
+    key += each.sequence ? "[" + key_text(*each.sequence) + "];" : ";";
+  }
+  return key;
+}
+}  // namespace
+}  // namespace onnx
+
+std::string OnnxDeclaration::text() const {
+  std::string text = name + ": " + type;
+  if (!shape) return text;
+  text += " (";
+  for (size_t i = 0; i < shape->size(); ++i) {
+    const Extent& each = (*shape)[i];
+    text += (i ? ", " : "") + (each.value ? std::to_string(*each.value) : each.symbol.empty() ? "?" : each.symbol);
+  }
+  return text + ")";
+}
+
+struct OnnxModel::State {
+  State(const std::string& path, const OnnxOptions& options) : loaded(path), record(options.record), step({.name = "onnx"}) {
+    loaded.device = options.device;
+    loaded.model = onnx::build_model(loaded.file, onnx::read_model_message(loaded.file));
+    const auto& messages = loaded.model.inputs;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const auto bound = options.bind.find(messages[i].name);
+      if (bound == options.bind.end()) {
+        free.push_back(i);
+        inputs.push_back(onnx::declared(messages[i]));
+      } else {
+        bind(i, bound->second);
+      }
+    }
+    for (const auto& [name, value] : options.bind)
+      if (std::ranges::none_of(messages, [&](const auto& each) { return each.name == name; }))
+        fail("has no input " + quote(name) + " to bind; its inputs are " + names(messages));
+    for (const onnx::ValueMessage& each : loaded.model.outputs) outputs.push_back(onnx::declared(each));
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(Code::invalid, "[" + loaded.file.path() + "] " + what);
+  }
+  template <class List> static std::string names(const List& all) {
+    std::string text;
+    for (const auto& each : all) text += (text.empty() ? "" : ", ") + quote(each.name);
+    return text.empty() ? "none" : text;
+  }
+
+  void bind(size_t i, const Tensor& tensor) {
+    check_tensor(onnx::declared(loaded.model.inputs[i]), tensor, nullptr);
+    onnx::Value value(clone(tensor), onnx::element_of(loaded.model.inputs[i].type));
+    value.level = onnx::Level::file;
+    value.host = std::make_shared<onnx::HostElements>();
+    bound.emplace_back(loaded.model.graph.inputs[i], std::move(value));
+  }
+
+  using Symbols = std::map<std::string, int64_t>;
+  void check_tensor(const OnnxDeclaration& input, const Tensor& tensor, Symbols* symbols) const {
+    if (!tensor.defined()) fail("input " + quote(input.name) + " is not given");
+    const std::string given = std::string(dtype_name(tensor.dtype())) + " " + tensor.shape().text();
+    const std::string expected = "input " + input.text() + " is expected, not " + given;
+    if (tensor.device() != loaded.device)
+      fail("input " + quote(input.name) + " is on " + tensor.device().name() + ", the model on " + loaded.device.name());
+    if (input.dtype && tensor.dtype() != *input.dtype) fail(expected);
+    if (!input.shape) return;
+    if (static_cast<size_t>(tensor.rank()) != input.shape->size()) fail(expected);
+    for (size_t d = 0; d < input.shape->size(); ++d) {
+      const auto& extent = (*input.shape)[d];
+      const int64_t found = tensor.size(static_cast<int>(d));
+      if (extent.value && *extent.value != found) fail(expected);
+      if (extent.value || extent.symbol.empty() || !symbols) continue;
+      const auto [at, fresh] = symbols->try_emplace(extent.symbol, found);
+      if (!fresh && at->second != found)
+        fail(expected + ": " + extent.symbol + " is " + std::to_string(at->second) + " in another input");
+    }
+  }
+
+  onnx::Values values_of(const std::vector<OnnxValue>& given) const {
+    if (given.size() != inputs.size())
+      fail(std::to_string(inputs.size()) + " inputs are expected, not " + std::to_string(given.size()) + ": " +
+           names(inputs));
+    onnx::Values values;
+    Symbols symbols;
+    for (size_t i = 0; i < given.size(); ++i) {
+      const onnx::TypeMessage& type = loaded.model.inputs[free[i]].type;
+      const onnx::ElementType element = onnx::element_of(type);
+      if (const auto* tensor = std::get_if<Tensor>(&given[i])) {
+        if (type.kind == onnx::TypeMessage::Kind::tensor) check_tensor(inputs[i], *tensor, &symbols);
+        values.emplace_back(*tensor, element);
+      } else if (const auto* all = std::get_if<std::vector<Tensor>>(&given[i])) {
+        onnx::Values parts;
+        for (const Tensor& each : *all) parts.emplace_back(each, element);
+        values.emplace_back(std::move(parts));
+      } else {
+        values.emplace_back();
+      }
+    }
+    return values;
+  }
+
+  onnx::Values execute(const onnx::Values& values, onnx::Plan& plan, bool recording) {
+    const NoGrad no_grad;
+    onnx::Run run(loaded, plan, recording);
+    for (const auto& [id, value] : bound) run.set(id, value);
+    for (size_t i = 0; i < values.size(); ++i) run.set(loaded.model.graph.inputs[free[i]], values[i]);
+    onnx::Values results = run.run(loaded.model.graph);
+    for (onnx::Value& each : results)
+      if (each.tensor.defined() && is_shared(each, values)) each.tensor = clone(each.tensor);
+    return results;
+  }
+  // Whether a result is also a constant of the model, or an input.
+  static bool is_shared(const onnx::Value& result, const onnx::Values& values) {
+    const auto same = [&](const onnx::Value& each) { return each.tensor.defined() && each.tensor.is_same(result.tensor); };
+    return result.level != onnx::Level::data || std::ranges::any_of(values, same);
+  }
+
+  // Runs op by op and keeps what the shapes determine.
+  onnx::Values plan_and_run(const onnx::Values& values, const std::string& key) {
+    onnx::KeptPlan fresh{key, {}, {}};
+    onnx::Values results = execute(values, fresh.plan, false);
+    onnx::release_used_constants(loaded);
+    for (const std::string& each : fresh.plan.reads)
+      fresh.unrecordable += (fresh.unrecordable.empty() ? "elements that only the run knows are read by " : ", ") + each;
+    if (std::ranges::any_of(values, [](const auto& each) { return !each.tensor.defined(); }))
+      fresh.unrecordable = "an input is not a tensor";
+    if (std::ranges::any_of(results, [](const auto& each) { return !each.tensor.defined(); }))
+      fresh.unrecordable = "an output is not a tensor";
+    if (!fresh.plan.reads.empty()) fresh.plan = {};
+    else fresh.plan.complete = true;
+    for (const onnx::Values& each : fresh.plan.results) fresh.bytes += onnx::bytes_of(each);
+    for (const Tensor& each : fresh.plan.made) fresh.bytes += static_cast<uint64_t>(each.count() * item_size(each.dtype()));
+    plans.push_front(std::move(fresh));
+    uint64_t bytes = 0;
+    for (auto each = plans.begin(); each != plans.end(); ++each) bytes += each->bytes;
+    while (plans.size() > 1 && (plans.size() > onnx::kMostPlans || bytes > onnx::kMostPlanBytes)) {
+      bytes -= plans.back().bytes;
+      plans.pop_back();
+    }
+    return results;
+  }
+
+  onnx::KeptPlan* find_plan(const std::string& key) {
+    const auto found = std::ranges::find(plans, key, &onnx::KeptPlan::key);
+    if (found == plans.end()) return nullptr;
+    plans.splice(plans.begin(), plans, found);
+    return &plans.front();
+  }
+
+  onnx::Values run_by_op(const onnx::Values& values, onnx::KeptPlan& kept) {
+    if (kept.plan.complete) return execute(values, kept.plan, false);
+    onnx::Plan once;
+    return execute(values, once, false);
+  }
+
+  onnx::Values recorded(const onnx::Values& values, onnx::KeptPlan& kept, const CompiledStep& with) {
+    std::vector<Tensor> arguments;
+    for (const onnx::Value& each : values) arguments.push_back(each.tensor);
+    const auto f = [&](const std::vector<Tensor>& tensors) {
+      onnx::Values own = values;
+      for (size_t i = 0; i < own.size(); ++i) own[i].tensor = tensors[i];
+      StepResults results;
+      for (const onnx::Value& each : execute(own, kept.plan, true)) results.tensors.push_back(each.tensor);
+      return results;
+    };
+    onnx::Values results;
+    for (const Tensor& each : with.call(arguments, kept.key, f).tensors) results.emplace_back(each);
+    return results;
+  }
+
+  onnx::Values call(const onnx::Values& values) {
+    const std::lock_guard lock(mutex);
+    const std::string key = onnx::key_text(values);
+    onnx::KeptPlan* kept = find_plan(key);
+    if (!kept) return plan_and_run(values, key);
+    if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
+    try {
+      return recorded(values, *kept, step);
+    } catch (const Error& error) {
+      if (error.code() != Code::invalid && error.code() != Code::unsupported) throw;
+      kept->unrecordable = error.what();
+      return run_by_op(values, *kept);
+    }
+  }
+
+  onnx::LoadedModel loaded;
+  bool record;
+  CompiledStep step;
+  std::vector<size_t> free;  // the numbers of the inputs that calls give
+  std::vector<OnnxDeclaration> inputs, outputs;
+  std::vector<std::pair<onnx::ValueId, onnx::Value>> bound;
+  std::mutex mutex;
+  std::list<onnx::KeptPlan> plans;  // the last used first
+};
+
+OnnxModel::OnnxModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OnnxModel::OnnxModel(OnnxModel&&) noexcept = default;
+OnnxModel& OnnxModel::operator=(OnnxModel&&) noexcept = default;
+OnnxModel::~OnnxModel() = default;
+
+const std::vector<OnnxDeclaration>& OnnxModel::inputs() const { return state_->inputs; }
+const std::vector<OnnxDeclaration>& OnnxModel::outputs() const { return state_->outputs; }
+Device OnnxModel::device() const { return state_->loaded.device; }
+
+std::vector<OnnxValue> OnnxModel::run(const std::vector<OnnxValue>& inputs) const {
+  std::vector<OnnxValue> results;
+  for (const onnx::Value& each : state_->call(state_->values_of(inputs))) {
+    if (each.sequence) {
+      std::vector<Tensor> all;
+      for (const onnx::Value& part : *each.sequence) all.push_back(part.tensor);
+      results.emplace_back(std::move(all));
+    } else if (each.tensor.defined()) {
+      results.emplace_back(each.tensor);
+    } else {
+      results.emplace_back();
+    }
+  }
+  return results;
+}
+
+std::vector<OnnxValue> OnnxModel::run(const std::map<std::string, OnnxValue>& inputs) const {
+  std::vector<OnnxValue> ordered;
+  size_t used = 0;
+  for (const OnnxDeclaration& each : state_->inputs) {
+    const auto found = inputs.find(each.name);
+    used += found != inputs.end();
+    if (found != inputs.end()) ordered.push_back(found->second);
+    else if (each.type.starts_with("optional")) ordered.emplace_back();
+    else state_->fail("input " + each.text() + " is not given");
+  }
+  if (used != inputs.size())
+    for (const auto& [name, value] : inputs)
+      if (std::ranges::none_of(state_->inputs, [&](const auto& each) { return each.name == name; }))
+        state_->fail("has no input " + quote(name) + "; its inputs are " + State::names(state_->inputs));
+  return run(ordered);
+}
+
+std::vector<Tensor> OnnxModel::operator()(const std::vector<Tensor>& inputs) const {
+  std::vector<Tensor> tensors;
+  for (OnnxValue& each : run(std::vector<OnnxValue>(inputs.begin(), inputs.end()))) {
+    Tensor* tensor = std::get_if<Tensor>(&each);
+    if (!tensor) state_->fail("has an output that is not a tensor: call run");
+    tensors.push_back(std::move(*tensor));
+  }
+  return tensors;
+}
+
+void OnnxModel::save(const std::string& path, const std::vector<Tensor>& inputs) const {
+  const onnx::Values values = state_->values_of(std::vector<OnnxValue>(inputs.begin(), inputs.end()));
+  const std::lock_guard lock(state_->mutex);
+  const std::string key = onnx::key_text(values);
+  if (!state_->find_plan(key)) state_->plan_and_run(values, key);
+  onnx::KeptPlan& kept = *state_->find_plan(key);
+  if (!kept.unrecordable.empty())
+    throw Error(Code::unsupported, "[" + state_->loaded.file.path() + "] cannot be recorded: " + kept.unrecordable);
+  const CompiledStep step({.name = "onnx"});
+  state_->recorded(values, kept, step);
+  save_model(step, path);
+}
+
+std::string OnnxModel::explain() const {
+  const std::lock_guard lock(state_->mutex);
+  std::string text = state_->step.explain();
+  for (const onnx::KeptPlan& each : state_->plans)
+    if (!each.unrecordable.empty()) text += "inputs " + each.key + " run op by op: " + each.unrecordable + "\n";
+  return text;
+}
+
+OnnxModel load_onnx(const std::string& path, const OnnxOptions& options) {
+  return OnnxModel(std::make_unique<OnnxModel::State>(path, options));
+}
+
+OnnxValue read_onnx_value(const std::string& path, const OnnxDeclaration& declaration, Device device) {
+  const OpenedFile file(path);
+  const bool optional = declaration.type.starts_with("optional");
+  if (!optional && !declaration.type.starts_with("sequence"))
+    return onnx::read_tensor(file, onnx::read_tensor_message(file), device);
+  std::vector<Tensor> all;
+  const onnx::ListMessage list = onnx::read_list_message(file, optional);
+  for (const onnx::TensorMessage& each : list.tensors) all.push_back(onnx::read_tensor(file, each, device));
+  if (list.is_sequence) return all;
+  return all.empty() ? OnnxValue() : OnnxValue(all[0]);
+}
+
+}  // namespace plugrad::io

@@ -1,0 +1,140 @@
+// What a node of a model computes: a table of operators, and what a mapping to plugrad's functions sees of a node.
+#pragma once
+#include <core/io/onnx/element_types.hpp>
+#include <core/io/onnx/tensors.hpp>
+#include <plugrad/tensor/tensor.hpp>
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plugrad::io::onnx {
+
+struct Node;
+struct Graph;
+class Run;
+
+// What determines a value: constants of the file; they and the shapes of the inputs; or the inputs' elements as well.
+enum class Level : uint8_t { file, shapes, data };
+
+// Elements on the host, read once.
+struct HostElements {
+  std::optional<std::vector<int64_t>> integers;
+  std::optional<std::vector<double>> reals;
+};
+
+// A tensor, a sequence or nothing.
+struct Value {
+  Value() = default;
+  Value(Tensor t) : Value(std::move(t), ElementType::none) {}
+  Value(Tensor t, ElementType element) : tensor(std::move(t)), type(element) {
+    if (type == ElementType::none && tensor.defined()) type = element_type_of(tensor.dtype());
+  }
+  explicit Value(std::vector<Value> values) : sequence(std::make_shared<const std::vector<Value>>(std::move(values))) {}
+  bool present() const { return tensor.defined() || sequence; }
+
+  Tensor tensor;
+  ElementType type = ElementType::none;
+  Level level = Level::data;
+  std::shared_ptr<const std::vector<Value>> sequence;
+  std::shared_ptr<HostElements> host = {};  // where the level is below data
+};
+using Values = std::vector<Value>;
+
+// One execution of a node. Its methods throw Error; the caller adds the node's name and the shapes of its inputs.
+class Call {
+ public:
+  Call(Run& run, const Node& node, Values inputs, bool constant)
+      : run_(run), node_(node), inputs_(std::move(inputs)), constant_(constant) {}
+
+  const Node& node() const { return node_; }
+  Run& run() const { return run_; }
+  Device device() const;
+  int64_t opset() const;
+  bool node_is(std::string_view op) const;
+  bool is_constant() const { return constant_; }  // whether the results are below the level data
+
+  size_t inputs() const { return inputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i].present(); }
+  const Value& value(size_t i) const;
+  const Tensor& tensor(size_t i) const;
+  Tensor optional(size_t i) const { return has(i) ? tensor(i) : Tensor(); }
+  const std::vector<Value>& sequence(size_t i) const;
+  ElementType type(size_t i) const { return value(i).type; }
+  bool floating(size_t i) const { return onnx::is_floating(type(i)); }
+  Shape shape(size_t i) const { return tensor(i).shape(); }
+  int rank(size_t i) const { return tensor(i).rank(); }
+  // Elements of an input on the host. Inside a recording the input must be below the level data.
+  std::vector<int64_t> integers(size_t i) const { return host_integers(value(i)); }
+  std::vector<double> reals(size_t i) const { return host_reals(value(i)); }
+  int64_t integer(size_t i) const;
+  double real(size_t i) const;
+  std::vector<int64_t> host_integers(const Value& value) const;
+  std::vector<double> host_reals(const Value& value) const;
+  // Notes that the results need elements which only the run knows: nothing can be recorded then.
+  void note_read() const;
+  bool known(size_t i) const { return value(i).level != Level::data; }
+
+  size_t outputs() const;
+  bool wants(size_t i) const;  // an output that has a name
+
+  bool has_attribute(std::string_view name) const { return find(name); }
+  int64_t integer(std::string_view name, int64_t otherwise) const;
+  double real(std::string_view name, double otherwise) const;
+  std::string text(std::string_view name, const std::string& otherwise) const;
+  std::vector<int64_t> integers(std::string_view name) const;  // empty where absent
+  std::vector<double> reals(std::string_view name) const;
+  std::vector<std::string> texts(std::string_view name) const;
+  Tensor tensor_attribute(std::string_view name, ElementType& type) const;
+  const Graph& graph(std::string_view name) const;
+
+  // A tensor that has input i's type, from a result that may have another dtype or lie outside the type's range.
+  Value like(const Tensor& result, size_t i = 0) const { return as(result, type(i)); }
+  Value as(const Tensor& result, ElementType type) const;
+  // A tensor that the mapping makes from the host's data: made once for a set of input shapes.
+  Tensor made(const std::function<Tensor()>& make) const;
+  Tensor made(const std::vector<int64_t>& numbers, const Shape& shape) const;
+  Tensor made(const std::vector<double>& numbers, const Shape& shape, DType dtype) const;
+  Tensor arange(int64_t end) const;  // i64
+  // A tensor made of these inputs alone: made once if they are constant.
+  Tensor prepared(std::initializer_list<size_t> inputs, const std::function<Tensor()>& make) const;
+
+  // An axis in 0 .. rank - 1. Throws Error (invalid).
+  static int axis(int64_t axis, int rank);
+
+ private:
+  const AttributeMessage* find(std::string_view name) const;
+
+  Run& run_;
+  const Node& node_;
+  Values inputs_;
+  bool constant_;
+};
+
+struct Operator {
+  enum class Kind : uint8_t {
+    plain,
+    shape,   // its results depend on the shape of the input alone
+    flow,    // runs inner graphs, whose nodes have levels of their own
+    random,  // its results are never constant
+    whole,   // moves whole values: the results have the levels of the inputs
+  };
+  using Single = Value (*)(Call&);
+  using Multiple = Values (*)(Call&);
+  constexpr Operator(std::string_view text, Single f, Kind k = Kind::plain) : name(text), single(f), kind(k) {}
+  constexpr Operator(std::string_view text, Multiple f, Kind k = Kind::plain) : name(text), multiple(f), kind(k) {}
+
+  std::string_view name;  // "Conv"; with the domain where it is not ONNX's own: "com.microsoft.Gelu"
+  Single single = nullptr;
+  Multiple multiple = nullptr;
+  Kind kind;
+};
+
+// Returns null for an operator that is not implemented.
+const Operator* find_operator(const std::string& domain, const std::string& name);
+
+}  // namespace plugrad::io::onnx

@@ -1,0 +1,174 @@
+#include <core/io/onnx/ops/tables.hpp>
+#include <core/io/onnx/ops/windows.hpp>
+#include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/convolution.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/images.hpp>
+#include <plugrad/ops/masks.hpp>
+#include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/error.hpp>
+
+#include <algorithm>
+
+namespace plugrad::io::onnx {
+namespace {
+
+Extents or_ones(Extents found, size_t axes) { return found.empty() ? Extents(axes, 1) : found; }
+
+[[noreturn]] void too_many_axes(size_t axes) {
+  throw Error(Code::unsupported, std::to_string(axes) + " spatial axes are not supported; at most 3 are");
+}
+
+Extents kernel_of(const Shape& weight) { return Extents(weight.begin() + 2, weight.end()); }
+}  // namespace
+
+Window window_of(const Call& c, const Shape& x, const Extents& kernel) {
+  const size_t axes = kernel.size();
+  Window w{kernel, or_ones(c.integers("strides"), axes), or_ones(c.integers("dilations"), axes), Extents(axes),
+           Extents(axes)};
+  if (static_cast<size_t>(x.rank()) != axes + 2 || w.strides.size() != axes || w.dilations.size() != axes)
+    throw Error(Code::invalid,
+                "the kernel, strides and dilations do not fit " + std::to_string(x.rank() - 2) + " spatial axes");
+  const std::string mode = c.text("auto_pad", "NOTSET");
+  const Extents pads = c.integers("pads");
+  for (size_t d = 0; d < axes; ++d) {
+    if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+      const int64_t extent = x[d + 2], steps = (extent + w.strides[d] - 1) / w.strides[d] - 1;
+      const int64_t total = std::max<int64_t>(steps * w.strides[d] + (kernel[d] - 1) * w.dilations[d] + 1 - extent, 0);
+      w.before[d] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+      w.after[d] = total - w.before[d];
+    } else if (mode != "VALID" && !pads.empty()) {
+      w.before[d] = pads.at(d);
+      w.after[d] = pads.at(d + axes);
+    }
+  }
+  return w;
+}
+
+Tensor padded(const Tensor& x, const Extents& before, const Extents& after, Number value) {
+  std::vector<int64_t> pads;
+  bool any = false;
+  for (size_t k = before.size(); k-- > 0;) {
+    pads.push_back(before[k]);
+    pads.push_back(after[k]);
+    any |= before[k] || after[k];
+  }
+  return any ? pad(x, pads, value) : x;
+}
+
+Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w, int64_t groups) {
+  const bool even = w.before == w.after;
+  const Tensor in = even ? x : padded(x, w.before, w.after);
+  const Extents pads = even ? w.before : Extents(w.axes(), 0);
+  switch (w.axes()) {
+    case 1: return conv1d(in, weight, bias, w.strides, pads, w.dilations, groups);
+    case 2: return conv2d(in, weight, bias, w.strides, pads, w.dilations, groups);
+    case 3: return conv3d(in, weight, bias, w.strides, pads, w.dilations, groups);
+    default: too_many_axes(w.axes());
+  }
+}
+
+Tensor transposed_convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
+                              const Extents& output_padding, int64_t groups) {
+  switch (w.axes()) {
+    case 1: return conv_transpose1d(x, weight, bias, w.strides, w.before, output_padding, groups, w.dilations);
+    case 2: return conv_transpose2d(x, weight, bias, w.strides, w.before, output_padding, groups, w.dilations);
+    case 3: return conv_transpose3d(x, weight, bias, w.strides, w.before, output_padding, groups, w.dilations);
+    default: too_many_axes(w.axes());
+  }
+}
+
+Tensor convolved(const Call& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return convolution(x, weight, bias, window_of(c, x.shape(), kernel_of(weight.shape())), c.integer("group", 1));
+}
+
+namespace {
+
+Value convolution_value(Call& c) { return c.like(convolved(c, c.tensor(0), c.tensor(1), c.optional(2))); }
+
+// The extents that the transposed convolution should have: padding at both ends, and the extents that lack then.
+struct Fit {
+  Extents before, after, grow;
+};
+Fit fitted(const Call& c, const Window& w, const Extents& extra) {
+  const Shape x = c.shape(0);
+  const Extents asked = c.integers("output_shape");
+  const std::string mode = c.text("auto_pad", "NOTSET");
+  Fit fit{w.before, w.after, Extents(w.axes())};
+  if (asked.empty() && mode != "SAME_UPPER" && mode != "SAME_LOWER") return fit;
+  for (size_t d = 0; d < w.axes(); ++d) {
+    const int64_t full = w.strides[d] * (x[d + 2] - 1) + extra[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+    const int64_t wanted = asked.empty() ? x[d + 2] * w.strides[d] : asked.at(asked.size() - w.axes() + d);
+    const int64_t total = std::max<int64_t>(full - wanted, 0);
+    fit.before[d] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    fit.after[d] = total - fit.before[d];
+    fit.grow[d] = std::max<int64_t>(wanted - full, 0);
+  }
+  return fit;
+}
+
+Tensor plus_channels(const Tensor& x, const Tensor& bias) {
+  if (!bias.defined()) return x;
+  Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
+  shape[1] = bias.count();
+  return add(x, reshape(bias, shape));
+}
+
+Value transposed_value(Call& c) {
+  Window w = window_of(c, c.shape(0), kernel_of(c.shape(1)));
+  Extents extra = c.integers("output_padding");
+  if (extra.empty()) extra = Extents(w.axes());
+  const Fit fit = fitted(c, w, extra);
+  const int64_t groups = c.integer("group", 1);
+  bool plain = fit.before == fit.after;
+  for (size_t d = 0; d < w.axes(); ++d)
+    plain = plain && !fit.grow[d] && extra.at(d) < std::max(w.strides[d], w.dilations[d]);
+  w.before = plain ? fit.before : Extents(w.axes());
+  if (plain) return c.like(transposed_convolution(c.tensor(0), c.tensor(1), c.optional(2), w, extra, groups));
+  const Tensor whole = transposed_convolution(c.tensor(0), c.tensor(1), {}, w, Extents(w.axes()), groups);
+  Extents before(w.axes()), after(w.axes());
+  for (size_t d = 0; d < w.axes(); ++d) {
+    before[d] = -fit.before[d];
+    after[d] = extra[d] + fit.grow[d] - fit.after[d];
+  }
+  return c.like(plus_channels(padded(whole, before, after), c.optional(2)));
+}
+
+// The columns (N, C times a block, places) become an image again: overlapping elements are added.
+Value image_of_columns(Call& c) {
+  const Extents image = c.integers(1), block = c.integers(2);
+  const size_t axes = image.size();
+  const Tensor& x = c.tensor(0);
+  int64_t size = 1;
+  for (const int64_t each : block) size *= each;
+  const int64_t batch = x.size(0), channels = x.size(1) / size;
+  Extents places{batch * channels, size}, ones{size, 1}, shape{batch, channels};
+  Extents given(axes + 2, 1);
+  Window w = window_of(c, Shape(given), block);
+  for (size_t d = 0; d < axes; ++d) {
+    const int64_t span = image[d] + w.before[d] + w.after[d] - ((block[d] - 1) * w.dilations[d] + 1);
+    places.push_back(span / w.strides[d] + 1);
+    ones.push_back(block[d]);
+    shape.push_back(image[d]);
+  }
+  const Tensor weight = reshape(eye(size, -1, x.dtype(), c.device()), ones);
+  Extents before(axes), after(axes);
+  std::swap(before, w.before);
+  const Tensor whole = transposed_convolution(reshape(x, places), weight, {}, w, Extents(axes), 1);
+  for (size_t d = 0; d < axes; ++d) {
+    after[d] = image[d] + before[d] - whole.size(static_cast<int>(d) + 2);
+    before[d] = -before[d];
+  }
+  return c.like(reshape(padded(whole, before, after), shape));
+}
+
+constexpr Operator kConvolutions[] = {
+    {"Conv", convolution_value},
+    {"ConvTranspose", transposed_value},
+    {"Col2Im", image_of_columns},
+};
+}  // namespace
+
+std::span<const Operator> convolution_operators() { return kConvolutions; }
+
+}  // namespace plugrad::io::onnx
