@@ -209,10 +209,19 @@ void find_last_uses(Graph& graph) {
   }
 }
 
+void find_producers(const Graph& graph, Model& model) {
+  for (const Node& node : graph.nodes) {
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != kAbsent) model.producers[node.outputs[i]] = {node.number, i};
+    for (const auto& [name, inner] : node.graphs) find_producers(*inner, model);
+  }
+}
+
 Model build_model(const OpenedFile& file, ModelMessage&& message) {
   Model model = Builder(file, message).build();
   fold_batch_norms(model);
   find_last_uses(model.graph);
+  find_producers(model.graph, model);
   return model;
 }
 

@@ -37,7 +37,8 @@ struct Model {
   size_t nodes = 0, values = 0;
   // Initializers by their value. The tensors stay in the file.
   std::unordered_map<ValueId, TensorMessage> initializers;
-  std::vector<ValueMessage> inputs, outputs;  // inputs: all but the initializers
+  std::unordered_map<ValueId, std::pair<size_t, size_t>> producers;  // the number of a node, and of its result
+  std::vector<ValueMessage> inputs, outputs;                         // inputs: all but the initializers
 };
 
 // Resolves a model's names. Throws Error: invalid for names that nothing defines, and for functions that call themselves or
@@ -49,5 +50,7 @@ void fold_batch_norms(Model& model);
 
 // Fills `dead` of all nodes.
 void find_last_uses(Graph& graph);
+// Fills `producers`.
+void find_producers(const Graph& graph, Model& model);
 
 }  // namespace plugrad::io::onnx

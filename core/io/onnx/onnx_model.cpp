@@ -85,9 +85,8 @@ std::string OnnxDeclaration::text() const {
 }
 
 struct OnnxModel::State {
-  State(const std::string& path, const OnnxOptions& options) : loaded(path), record(options.record), step({.name = "onnx"}) {
-    loaded.device = options.device;
-    loaded.model = onnx::build_model(loaded.file, onnx::read_model_message(loaded.file));
+  State(const std::string& path, const OnnxOptions& options)
+      : loaded(path, options.device), record(options.record), step({.name = "onnx"}) {
     const auto& messages = loaded.model.inputs;
     for (size_t i = 0; i < messages.size(); ++i) {
       const auto bound = options.bind.find(messages[i].name);
@@ -185,7 +184,6 @@ struct OnnxModel::State {
   onnx::Values plan_and_run(const onnx::Values& values, const std::string& key) {
     onnx::KeptPlan fresh{key, {}, {}};
     onnx::Values results = execute(values, fresh.plan, false);
-    onnx::release_used_constants(loaded);
     for (const std::string& each : fresh.plan.reads)
       fresh.unrecordable += (fresh.unrecordable.empty() ? "elements that only the run knows are read by " : ", ") + each;
     if (std::ranges::any_of(values, [](const auto& each) { return !each.tensor.defined(); }))

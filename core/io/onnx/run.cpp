@@ -18,6 +18,18 @@ std::string input_texts(const Values& inputs) {
   return all;
 }
 
+void count_users(const Graph& graph, std::vector<uint32_t>& users) {
+  const auto count = [&](const std::vector<ValueId>& ids) {
+    for (const ValueId id : ids)
+      if (id != kAbsent) ++users[static_cast<size_t>(id)];
+  };
+  for (const Node& node : graph.nodes) {
+    count(node.inputs);
+    for (const auto& [name, inner] : node.graphs) count_users(*inner, users);
+  }
+  count(graph.outputs);
+}
+
 void note_host(Values& all, Level level) {
   for (Value& each : all) {
     each.level = level;
@@ -26,14 +38,18 @@ void note_host(Values& all, Level level) {
 }
 }  // namespace
 
-Run::Run(LoadedModel& loaded, Plan& plan, bool recording)
-    : loaded_(loaded), plan_(plan), recording_(recording), frame_(loaded.model.values) {
-  FileValues& values = loaded.values;
-  values.initializers.resize(loaded.model.values);
-  values.results.resize(loaded.model.nodes);
-  values.prepared.resize(loaded.model.nodes);
-  values.has_results.resize(loaded.model.nodes);
+LoadedModel::LoadedModel(const std::string& path, Device where) : file(path), device(where) {
+  model = build_model(file, read_model_message(file));
+  values.initializers.resize(model.values);
+  values.results.resize(model.nodes);
+  values.prepared.resize(model.nodes);
+  values.has_results.resize(model.nodes);
+  values.users.resize(model.values);
+  count_users(model.graph, values.users);
 }
+
+Run::Run(LoadedModel& loaded, Plan& plan, bool recording)
+    : loaded_(loaded), plan_(plan), recording_(recording), frame_(loaded.model.values), next_prepared_(loaded.model.nodes) {}
 
 const Value& Run::initializer(ValueId id) {
   Value& value = loaded_.values.initializers[static_cast<size_t>(id)];
@@ -92,10 +108,24 @@ Values Run::results(const Node& node, Values inputs) {
   if (level == Level::shapes) {
     plan_.results.push_back(outputs);
   } else {
-    loaded_.values.results[node.number] = outputs;
-    loaded_.values.has_results[node.number] = 1;
+    keep(node, outputs);
   }
   return outputs;
+}
+
+// Keeps the results of a node of the level file. Constants that no other node uses are freed: the node will not run again.
+void Run::keep(const Node& node, const Values& outputs) {
+  FileValues& values = loaded_.values;
+  values.results[node.number] = outputs;
+  values.has_results[node.number] = 1;
+  for (const ValueId id : node.inputs) {
+    if (id == kAbsent || --values.users[static_cast<size_t>(id)]) continue;
+    values.initializers[static_cast<size_t>(id)] = {};
+    const auto producer = loaded_.model.producers.find(id);
+    if (producer == loaded_.model.producers.end()) continue;
+    Values& results = values.results[producer->second.first];
+    if (producer->second.second < results.size()) results[producer->second.second] = {};
+  }
 }
 
 Values Run::computed(const Node& node, Values inputs, bool constant) {
@@ -103,7 +133,6 @@ Values Run::computed(const Node& node, Values inputs, bool constant) {
     return Error(code, "[" + loaded_.file.path() + "] node " + quote(node.name) + " (" + node.op_name + " of " +
                            input_texts(inputs) + "): " + what);
   };
-  next_prepared_.resize(loaded_.model.nodes);
   next_prepared_[node.number] = 0;
   try {
     Call call(*this, node, inputs, constant);
@@ -139,40 +168,6 @@ void Run::note_read(const Node& node) {
   const std::string text = node.op_name + " " + quote(node.name);
   if (recording_) throw Error(Code::unsupported, text + " reads elements that only the run knows");
   if (std::ranges::find(plan_.reads, text) == plan_.reads.end()) plan_.reads.push_back(text);
-}
-
-namespace {
-// Marks the values that nodes without kept results, and outputs, use.
-void mark_needed(const LoadedModel& loaded, const Graph& graph, std::vector<uint8_t>& needed) {
-  for (const Node& node : graph.nodes) {
-    for (const auto& [name, inner] : node.graphs) mark_needed(loaded, *inner, needed);
-    if (loaded.values.has_results[node.number]) continue;
-    for (const ValueId id : node.inputs)
-      if (id != kAbsent) needed[static_cast<size_t>(id)] = 1;
-  }
-  for (const ValueId id : graph.outputs)
-    if (id != kAbsent) needed[static_cast<size_t>(id)] = 1;
-}
-
-void release(LoadedModel& loaded, const Graph& graph, const std::vector<uint8_t>& needed) {
-  for (const Node& node : graph.nodes) {
-    for (const auto& [name, inner] : node.graphs) release(loaded, *inner, needed);
-    if (!loaded.values.has_results[node.number]) continue;
-    Values& results = loaded.values.results[node.number];
-    for (size_t i = 0; i < results.size(); ++i) {
-      const ValueId id = i < node.outputs.size() ? node.outputs[i] : kAbsent;
-      if (id == kAbsent || !needed[static_cast<size_t>(id)]) results[i] = {};
-    }
-  }
-}
-}  // namespace
-
-void release_used_constants(LoadedModel& loaded) {
-  std::vector<uint8_t> needed(loaded.model.values);
-  mark_needed(loaded, loaded.model.graph, needed);
-  release(loaded, loaded.model.graph, needed);
-  for (size_t id = 0; id < needed.size(); ++id)
-    if (!needed[id]) loaded.values.initializers[id] = {};
 }
 
 }  // namespace plugrad::io::onnx

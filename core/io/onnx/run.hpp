@@ -15,6 +15,7 @@ struct FileValues {
   std::vector<Values> results;                // by node, of nodes of the level file
   std::vector<std::vector<Tensor>> prepared;  // by node, in the order of Call::prepared
   std::vector<uint8_t> has_results;           // by node
+  std::vector<uint32_t> users;                // by value: nodes without kept results, and outputs
 };
 
 // What a set of input shapes determines, in the order of the execution.
@@ -26,7 +27,7 @@ struct Plan {
 };
 
 struct LoadedModel {
-  explicit LoadedModel(const std::string& path) : file(path) {}
+  LoadedModel(const std::string& path, Device where);
   OpenedFile file;
   Model model;
   Device device;
@@ -58,6 +59,7 @@ class Run {
   const Value& initializer(ValueId id);
   void execute(const Node& node);
   Values results(const Node& node, Values inputs);
+  void keep(const Node& node, const Values& outputs);
   Values computed(const Node& node, Values inputs, bool constant);
 
   LoadedModel& loaded_;
@@ -67,8 +69,5 @@ class Run {
   size_t next_result_ = 0, next_made_ = 0;
   std::vector<size_t> next_prepared_;
 };
-
-// Frees constants of the file that only nodes with kept results use.
-void release_used_constants(LoadedModel& loaded);
 
 }  // namespace plugrad::io::onnx

@@ -1,16 +1,20 @@
 #include <core/io/onnx/tensors.hpp>
 #include <core/io/quote.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <limits>
+#include <memory>
 
 namespace plugrad::io::onnx {
 namespace {
 namespace fs = std::filesystem;
+
+constexpr int64_t kPart = int64_t{1} << 22;  // bytes that are copied at a time
 
 [[noreturn]] void damaged(const OpenedFile& file, const TensorMessage& tensor, const std::string& what) {
   file.fail("has a tensor " + quote(tensor.name) + " " + what);
@@ -63,19 +67,6 @@ std::string external_path(const OpenedFile& file, const TensorMessage& tensor) {
   return path.string();
 }
 
-std::vector<char> external_bytes(const OpenedFile& file, const TensorMessage& tensor, uint64_t bytes) {
-  const OpenedFile data(external_path(file, tensor), "; it holds the external data of " + file.path());
-  const uint64_t begin = static_cast<uint64_t>(entry_number(file, tensor, "offset", 0));
-  const uint64_t length = static_cast<uint64_t>(entry_number(file, tensor, "length", static_cast<int64_t>(bytes)));
-  if (length != bytes || begin > data.size() || bytes > data.size() - begin)
-    damaged(file, tensor,
-            "of " + std::to_string(bytes) + " bytes; its external data are " + std::to_string(length) + " bytes from byte " +
-                std::to_string(begin) + " of " + data.path() + ", which has " + std::to_string(data.size()));
-  std::vector<char> all(bytes);
-  data.read(begin, all.data(), all.size());
-  return all;
-}
-
 template <class To, class From> std::vector<char> converted(const std::vector<From>& from) {
   std::vector<char> bytes(from.size() * sizeof(To));
   for (size_t i = 0; i < from.size(); ++i) {
@@ -117,7 +108,71 @@ template <class From, class To> std::vector<char> widened(const std::vector<char
 }
 }  // namespace
 
-HostTensor read_host_tensor(const OpenedFile& file, const TensorMessage& tensor) {
+namespace {
+
+// The elements of a tensor as they are in a file: either in a part of a file, or on the host.
+struct RawElements {
+  const OpenedFile* file = nullptr;
+  std::unique_ptr<OpenedFile> external;
+  uint64_t begin = 0, bytes = 0;
+  std::vector<char> typed;
+
+  void read(uint64_t skipped, void* to, uint64_t count) const {
+    if (file) file->read(begin + skipped, to, count);
+    else std::memcpy(to, typed.data() + skipped, count);
+  }
+};
+
+RawElements external_elements(const OpenedFile& file, const TensorMessage& tensor, uint64_t bytes) {
+  RawElements raw;
+  raw.external = std::make_unique<OpenedFile>(external_path(file, tensor), "it holds the external data of " + file.path());
+  raw.file = raw.external.get();
+  raw.begin = static_cast<uint64_t>(entry_number(file, tensor, "offset", 0));
+  raw.bytes = static_cast<uint64_t>(entry_number(file, tensor, "length", static_cast<int64_t>(bytes)));
+  if (raw.bytes != bytes || raw.begin > raw.file->size() || bytes > raw.file->size() - raw.begin)
+    damaged(file, tensor,
+            "of " + std::to_string(bytes) + " bytes; its external data are " + std::to_string(raw.bytes) +
+                " bytes from byte " + std::to_string(raw.begin) + " of " + raw.file->path() + ", which has " +
+                std::to_string(raw.file->size()));
+  return raw;
+}
+
+RawElements raw_elements(const OpenedFile& file, const TensorMessage& tensor, ElementType type, const Shape& shape) {
+  const uint64_t bytes = (static_cast<uint64_t>(shape.count()) * static_cast<uint64_t>(bits_of(type)) + 7) / 8;
+  RawElements raw;
+  if (tensor.external) return external_elements(file, tensor, bytes);
+  if (tensor.raw) {
+    raw.file = &file;
+    raw.begin = tensor.raw->begin;
+    raw.bytes = tensor.raw->bytes;
+  } else {
+    raw.typed = typed_bytes(tensor, type);
+    raw.bytes = raw.typed.size();
+  }
+  if (raw.bytes != bytes)
+    damaged(file, tensor,
+            "of the shape " + shape.text() + " and " + element_name(type) + ": " + std::to_string(bytes) +
+                " bytes are expected, not " + std::to_string(raw.bytes));
+  return raw;
+}
+
+// Copies a large tensor in parts, so that the host does not hold it twice.
+Tensor read_in_parts(const RawElements& raw, DType dtype, const Shape& shape, Device device) {
+  const Tensor whole = empty(shape, dtype, device), flat = reshape(whole, {shape.count()});
+  const int64_t part = kPart / item_size(dtype);
+  std::vector<char> bytes;
+  for (int64_t begin = 0; begin < shape.count(); begin += part) {
+    const int64_t count = std::min(part, shape.count() - begin);
+    bytes.resize(static_cast<size_t>(count * item_size(dtype)));
+    raw.read(static_cast<uint64_t>(begin * item_size(dtype)), bytes.data(), bytes.size());
+    slice(flat, 0, begin, begin + count)
+        .copy_(Tensor::from_host(bytes.data(), static_cast<size_t>(count), dtype, {count}, device));
+  }
+  return whole;
+}
+}  // namespace
+
+Tensor read_tensor(const OpenedFile& file, const TensorMessage& tensor, Device device) {
   const ElementType type = static_cast<ElementType>(tensor.type);
   const auto dtype = carrier(type);
   if (!dtype) {
@@ -125,35 +180,18 @@ HostTensor read_host_tensor(const OpenedFile& file, const TensorMessage& tensor)
                                        element_name(type) + ", which are not supported");
   }
   const Shape shape = shape_of(file, tensor);
-  const uint64_t count = static_cast<uint64_t>(shape.count());
-  const uint64_t bytes = (count * static_cast<uint64_t>(bits_of(type)) + 7) / 8;
-  std::vector<char> raw;
-  if (tensor.external) raw = external_bytes(file, tensor, bytes);
-  else if (!tensor.raw) raw = typed_bytes(tensor, type);
-  else if (tensor.raw->bytes == bytes) {
-    raw.resize(bytes);
-    file.read(tensor.raw->begin, raw.data(), raw.size());
-  }
-  const uint64_t found = !tensor.external && tensor.raw ? tensor.raw->bytes : raw.size();
-  if (found != bytes)
-    damaged(file, tensor,
-            "of the shape " + shape.text() + " and " + element_name(type) + ": " + std::to_string(bytes) +
-                " bytes are expected, not " + std::to_string(found));
-  if (bits_of(type) < 8) raw = unpacked(raw, count, bits_of(type), range_of(type)->low < 0);
-  if (type == ElementType::u16) raw = widened<uint16_t, int32_t>(raw);
-  if (type == ElementType::u32) raw = widened<uint32_t, int64_t>(raw);
+  const RawElements raw = raw_elements(file, tensor, type, shape);
+  const bool plain = bits_of(type) == 8 * item_size(*dtype) && type != ElementType::boolean;
+  if (plain && raw.bytes > 2 * static_cast<uint64_t>(kPart)) return read_in_parts(raw, *dtype, shape, device);
+  std::vector<char> bytes(raw.bytes);
+  raw.read(0, bytes.data(), bytes.size());
+  const size_t count = static_cast<size_t>(shape.count());
+  if (bits_of(type) < 8) bytes = unpacked(bytes, count, bits_of(type), range_of(type)->low < 0);
+  if (type == ElementType::u16) bytes = widened<uint16_t, int32_t>(bytes);
+  if (type == ElementType::u32) bytes = widened<uint32_t, int64_t>(bytes);
   if (type == ElementType::boolean)
-    for (char& each : raw) each = each != 0;
-  return {*dtype, shape, std::move(raw)};
-}
-
-Tensor to_device(const HostTensor& tensor, Device device) {
-  return Tensor::from_host(tensor.bytes.data(), static_cast<size_t>(tensor.shape.count()), tensor.dtype, tensor.shape,
-                           device);
-}
-
-Tensor read_tensor(const OpenedFile& file, const TensorMessage& tensor, Device device) {
-  return to_device(read_host_tensor(file, tensor), device);
+    for (char& each : bytes) each = each != 0;
+  return Tensor::from_host(bytes.data(), count, *dtype, shape, device);
 }
 
 }  // namespace plugrad::io::onnx
