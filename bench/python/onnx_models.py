@@ -2,9 +2,9 @@
 
 onnx_models.py FOLDER [--threads N] [--only TEXT] [--seconds S]
 
-FOLDER/NAME.onnx is a model. FOLDER/NAME/in-K.npy are its inputs, in the file's order; an input named `sr` is bound. Both
-sides run in turns after a warm-up; medians of rounds. Prints the time of ONNX Runtime by plugrad's: above 1, plugrad is
-faster.
+FOLDER/NAME.onnx is a model. FOLDER/NAME/in-K.npy are its inputs, in the file's order; an input named `sr` is bound.
+bench/install_peers.sh onnx makes such a folder; ONNX Runtime must be installed beside plugrad. Both sides run in turns after
+a warm-up; medians of rounds. Prints the time of ONNX Runtime by plugrad's: above 1, plugrad is faster.
 """
 import argparse
 import os

@@ -1,6 +1,8 @@
 #include <core/io/onnx/graph.hpp>
 
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace plugrad::io::onnx {
 namespace {
@@ -27,7 +29,20 @@ Node derived_node(const Node& origin, const std::string& op, std::vector<ValueId
   return node;
 }
 
-bool folds(const Node& conv, const Node& norm, const Model& model, const std::unordered_map<ValueId, int>& uses) {
+// Values that the file determines: initializers, and results of nodes that use nothing else.
+std::unordered_set<ValueId> constants_of(const Model& model) {
+  std::unordered_set<ValueId> all;
+  for (const auto& [id, message] : model.initializers) all.insert(id);
+  for (const Node& node : model.graph.nodes) {
+    const auto is_constant = [&](ValueId id) { return id == kAbsent || all.contains(id); };
+    if (node.op->kind == Operator::Kind::plain && std::ranges::all_of(node.inputs, is_constant))
+      all.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return all;
+}
+
+bool folds(const Node& conv, const Node& norm, const std::unordered_set<ValueId>& constants,
+           const std::unordered_map<ValueId, int>& uses) {
   if (conv.op_name != "Conv" || norm.op_name != "BatchNormalization" || !conv.domain.empty() || !norm.domain.empty())
     return false;
   if (norm.inputs.size() != 5 || norm.outputs.size() != 1 || conv.outputs.empty() || norm.inputs[0] != conv.outputs[0])
@@ -36,9 +51,9 @@ bool folds(const Node& conv, const Node& norm, const Model& model, const std::un
     if (each.name == "training_mode" && each.integer) return false;
   if (uses.at(conv.outputs[0]) != 1) return false;
   for (size_t i = 1; i < norm.inputs.size(); ++i)
-    if (!model.initializers.contains(norm.inputs[i])) return false;
+    if (!constants.contains(norm.inputs[i])) return false;
   for (size_t i = 1; i < conv.inputs.size(); ++i)
-    if (conv.inputs[i] != kAbsent && !model.initializers.contains(conv.inputs[i])) return false;
+    if (conv.inputs[i] != kAbsent && !constants.contains(conv.inputs[i])) return false;
   return conv.inputs.size() >= 2;
 }
 }  // namespace
@@ -46,11 +61,12 @@ bool folds(const Node& conv, const Node& norm, const Model& model, const std::un
 void fold_batch_norms(Model& model) {
   std::unordered_map<ValueId, int> uses;
   count_uses(model.graph, uses);
+  const std::unordered_set<ValueId> constants = constants_of(model);
   std::vector<Node> all;
   std::unordered_map<ValueId, size_t> convolutions;  // by their output
   for (Node& node : model.graph.nodes) {
     const auto found = node.inputs.empty() ? convolutions.end() : convolutions.find(node.inputs[0]);
-    if (found == convolutions.end() || !folds(all[found->second], node, model, uses)) {
+    if (found == convolutions.end() || !folds(all[found->second], node, constants, uses)) {
       if (node.op_name == "Conv" && !node.outputs.empty()) convolutions[node.outputs[0]] = all.size();
       all.push_back(std::move(node));
       continue;

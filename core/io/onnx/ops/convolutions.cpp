@@ -56,7 +56,20 @@ Tensor padded(const Tensor& x, const Extents& before, const Extents& after, Numb
   return any ? pad(x, pads, value) : x;
 }
 
+namespace {
+// Whether nothing happens along the last of two axes: kernels run along the first, in the layout of one axis.
+bool is_a_column(const Tensor& x, const Window& w) {
+  return w.axes() == 2 && x.size(3) == 1 && w.kernel[1] == 1 && !w.before[1] && !w.after[1];
+}
+
+Tensor without_last_axis(const Tensor& x) { return reshape(x, {x.size(0), x.size(1), x.size(2)}); }
+}  // namespace
+
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w, int64_t groups) {
+  if (is_a_column(x, w)) {
+    const Window column{{w.kernel[0]}, {w.strides[0]}, {w.dilations[0]}, {w.before[0]}, {w.after[0]}};
+    return unsqueeze(convolution(without_last_axis(x), without_last_axis(weight), bias, column, groups), 3);
+  }
   const bool even = w.before == w.after;
   const Tensor in = even ? x : padded(x, w.before, w.after);
   const Extents pads = even ? w.before : Extents(w.axes(), 0);

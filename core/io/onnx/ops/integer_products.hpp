@@ -9,8 +9,8 @@ struct IntegerInput {
   size_t tensor, zero;
 };
 // (a - a's zero point) times (b - b's zero point), i32. a's zero point may be one number or one for each row, b's one number
-// or one for each column.
-Tensor integer_product(const Call& c, IntegerInput a, IntegerInput b);
+// or one for each column. transposed: b holds its transpose.
+Tensor integer_product(const Call& c, IntegerInput a, IntegerInput b, bool transposed = false);
 // A convolution of (x - x's zero point) and (weight - weight's zero point), i32; weight's zero point may be one number or
 // one for each output channel.
 Tensor integer_convolution(const Call& c, IntegerInput x, IntegerInput weight);

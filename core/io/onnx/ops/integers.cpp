@@ -30,7 +30,7 @@ Tensor to_i32(const Tensor& x) { return cast(x, DType::i32); }
 struct SignedInput {
   Tensor tensor, zero;
 };
-SignedInput as_signed(const Call& c, IntegerInput b) {
+SignedInput as_signed(const Call& c, IntegerInput b, bool transposed) {
   const bool is_unsigned = c.tensor(b.tensor).dtype() == DType::u8;
   const int rank = c.rank(b.tensor);
   const auto zero = [&] {
@@ -40,8 +40,8 @@ SignedInput as_signed(const Call& c, IntegerInput b) {
   };
   SignedInput found;
   found.tensor = c.tensor(b.tensor);
-  if (is_unsigned)
-    found.tensor = c.prepared({b.tensor}, [&] { return cast(sub(to_i32(c.tensor(b.tensor)), 128), DType::i8); });
+  if (transposed) found.tensor = transpose(found.tensor, 0, 1);
+  if (is_unsigned) found.tensor = c.prepared({b.tensor}, [&] { return cast(sub(to_i32(found.tensor), 128), DType::i8); });
   bool plain = !is_unsigned && !c.has(b.zero);
   if (!is_unsigned && c.has(b.zero) && c.known(b.zero))
     plain = std::ranges::all_of(c.integers(b.zero), [](int64_t each) { return each == 0; });
@@ -50,12 +50,12 @@ SignedInput as_signed(const Call& c, IntegerInput b) {
 }
 
 // The exact product, from the product of the codes: the zero points are subtracted from the sums.
-Tensor corrected_product(const Call& c, const Tensor& a, const Tensor& a_zero, IntegerInput b) {
-  const SignedInput right = as_signed(c, b);
+Tensor corrected_product(const Call& c, const Tensor& a, const Tensor& a_zero, IntegerInput b, bool transposed = false) {
+  const SignedInput right = as_signed(c, b, transposed);
   const bool vector = right.tensor.rank() == 1;
   const Tensor matrix = vector ? unsqueeze(right.tensor, 1) : right.tensor;
   const Tensor rows = a.rank() == 1 ? unsqueeze(a, 0) : a;
-  Tensor result = integer_matmul(rows, contiguous(matrix));
+  Tensor result = integer_matmul(rows, c.prepared({b.tensor}, [&] { return contiguous(matrix); }));
   if (a_zero.defined()) {
     const Tensor columns = c.prepared({b.tensor}, [&] { return to_i32(sum(to_i32(matrix), {-2}, true)); });
     result = sub(result, mul(a_zero, columns));
@@ -76,11 +76,11 @@ Tensor centered(const Call& c, IntegerInput x, int axis, DType dtype) {
 }
 }  // namespace
 
-Tensor integer_product(const Call& c, IntegerInput a, IntegerInput b) {
+Tensor integer_product(const Call& c, IntegerInput a, IntegerInput b, bool transposed) {
   Tensor zero;
   if (c.has(a.zero))
     zero = along_axis(to_i32(c.tensor(a.zero)), std::max(c.rank(a.tensor) - 2, 0), std::max(c.rank(a.tensor), 2));
-  return corrected_product(c, c.tensor(a.tensor), zero, b);
+  return corrected_product(c, c.tensor(a.tensor), zero, b, transposed);
 }
 
 // Sums of up to 258 products of 8 bits are exact in f32; longer ones are split by input channels.

@@ -118,20 +118,23 @@ Tensor window_sums(const Call& c, const Tensor& x, PoolWindow w) {
   return reshape(sums, shape);
 }
 
-Value average_pools(Call& c) {
+}  // namespace
+
+Tensor average_pooled_value(const Call& c, const Tensor& x) {
   const PoolWindow w = pool_window(c);
-  const Tensor& x = c.tensor(0);
   const bool count_padding = c.integer("count_include_pad", 0);
   const bool undilated = std::ranges::all_of(w.dilations, [](int64_t each) { return each == 1; });
   const bool whole = std::ranges::all_of(w.ceiled, [](int64_t each) { return each == 0; });
-  if (undilated && whole && w.is_even()) return c.like(average_pooled(x, w, count_padding));
+  if (undilated && whole && w.is_even()) return average_pooled(x, w, count_padding);
   const Extents none(w.axes());
   Extents one_shape{1, 1};
   for (int d = 2; d < x.rank(); ++d) one_shape.push_back(x.size(d));
   const Tensor one = padded(ones(Shape(one_shape), x.dtype(), c.device()), w.before, w.after, count_padding ? 1 : 0);
   const Tensor sums = window_sums(c, padded(x, w.before, sum_of(w.after, w.ceiled)), w);
-  return c.like(div(sums, window_sums(c, padded(one, none, w.ceiled), w)));
+  return div(sums, window_sums(c, padded(one, none, w.ceiled), w));
 }
+
+namespace {
 
 Value lp_pools(Call& c) {
   const PoolWindow w = pool_window(c);
@@ -167,7 +170,7 @@ constexpr Operator kPoolings[] = {
        return c.like(norm(c.tensor(0), static_cast<double>(c.integer("p", 2)), spatial_axes(c.tensor(0)), true));
      }},
     {"MaxPool", max_pools},
-    {"AveragePool", average_pools},
+    {"AveragePool", [](Call& c) { return c.like(average_pooled_value(c, c.tensor(0))); }},
     {"LpPool", lp_pools},
     {"MaxUnpool", unpooled},
 };

@@ -14,10 +14,10 @@ Table all_operators() {
        {activation_operators(), attention_operators(), combining_operators(),    constant_operators(),
         contrib_operators(),    control_operators(),   convolution_operators(),  elementwise_operators(),
         indexing_operators(),   integer_operators(),   loss_operators(),         normalization_operators(),
-        pooling_operators(),    product_operators(),   quantization_operators(), random_operators(),
-        recurrent_operators(),  reduction_operators(), region_operators(),       resizing_operators(),
-        scatter_operators(),    sequence_operators(),  shape_operators(),        signal_operators(),
-        training_operators()})
+        pooling_operators(),    product_operators(),   quantization_operators(), quantized_contrib_operators(),
+        random_operators(),     recurrent_operators(), reduction_operators(),    region_operators(),
+        resizing_operators(),   scatter_operators(),   sequence_operators(),     shape_operators(),
+        signal_operators(),     training_operators()})
     for (const Operator& op : each) all[op.name] = &op;
   return all;
 }

@@ -23,6 +23,7 @@ std::span<const Operator> normalization_operators();
 std::span<const Operator> pooling_operators();
 std::span<const Operator> product_operators();
 std::span<const Operator> quantization_operators();
+std::span<const Operator> quantized_contrib_operators();
 std::span<const Operator> random_operators();
 std::span<const Operator> recurrent_operators();
 std::span<const Operator> reduction_operators();

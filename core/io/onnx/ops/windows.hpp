@@ -25,4 +25,7 @@ Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, co
 Tensor transposed_convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& window,
                               const Extents& output_padding, int64_t groups);
 
+// Average pooling of x with the node's attributes. Input 0 of the node has the shape of x.
+Tensor average_pooled_value(const Call& c, const Tensor& x);
+
 }  // namespace plugrad::io::onnx

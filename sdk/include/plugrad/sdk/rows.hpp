@@ -109,10 +109,13 @@ template <class Maker, class... T> constexpr auto conversions_among(Types<T...> 
   return join(conversions_to<Maker, T>(types)...);
 }
 // The host does conversions without a row here in two steps. A floating number must be converted in a single step, or it
-// would round twice or wrap instead of saturating.
+// would round twice or wrap instead of saturating. Integers of a network become f32 in one step, too: the two steps would
+// need memory for integers of 64 bits.
 template <class Maker, class... T> constexpr auto conversions_of_moved(Types<T...>) {
   using Wide = Types<float, double, int64_t>;
-  return join(join(conversion_row<Maker, AccumulatorType<T>, T>()...), join(conversions_to<Maker, T>(Wide{})...));
+  return join(join(conversion_row<Maker, AccumulatorType<T>, T>()...),
+              join(conversion_row<Maker, std::conditional_t<std::is_integral_v<T>, float, T>, T>()...),
+              join(conversions_to<Maker, T>(Wide{})...));
 }
 }  // namespace detail
 
