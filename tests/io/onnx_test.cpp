@@ -213,6 +213,33 @@ TEST_F(Onnx, IntegerConvolutionsAreExact) {
   EXPECT_EQ(thrice(convolution, {Tensor::from(x, {1, kChannels, 3, 3})})[0].to_vector<int32_t>(), std::vector<int32_t>{sum});
 }
 
+TEST_F(Onnx, AQuantizationAndItsInverseMakeNoCodes) {
+  const auto pair = [](bool shown) {
+    std::vector<std::string> outputs{onnx_value("y", kOnnxF32, {"4"})};
+    if (shown) outputs.push_back(onnx_value("q", kOnnxU8, {"4"}));
+    return onnx_model(
+        {{onnx_node("QuantizeLinear", {"x", "s", "z"}, {"q"}), onnx_node("DequantizeLinear", {"q", "s", "z"}, {"y"})},
+         {onnx_value("x", kOnnxF32, {"4"})},
+         outputs,
+         {onnx_tensor<float>("s", {}, {0.3f}), onnx_tensor<uint8_t>("z", {}, {10})}});
+  };
+  const Tensor x = Tensor::from<float>({-9, 0.44f, 0.46f, 1000}, {4});
+  const std::vector<Tensor> shown = thrice(model(pair(true)), {x});
+  EXPECT_EQ(shown[1].to_vector<uint8_t>(), (std::vector<uint8_t>{0, 11, 12, 255}));
+  EXPECT_TRUE(equal(thrice(model(pair(false)), {x})[0], shown[0]));
+}
+
+TEST_F(Onnx, SumsOfCodesAreCodes) {
+  const OnnxModel sum =
+      model(onnx_model({{onnx_node("QLinearAdd", {"a", "s", "z", "a", "s", "z", "t", "u"}, {"y"}, {}, "com.microsoft")},
+                        {onnx_value("a", kOnnxU8, {"3"})},
+                        {onnx_value("y", kOnnxU8, {"3"})},
+                        {onnx_tensor<float>("s", {}, {0.5f}), onnx_tensor<uint8_t>("z", {}, {100}),
+                         onnx_tensor<float>("t", {}, {1}), onnx_tensor<uint8_t>("u", {}, {7})}}));
+  EXPECT_EQ(thrice(sum, {Tensor::from<uint8_t>({100, 103, 0}, {3})})[0].to_vector<uint8_t>(),
+            (std::vector<uint8_t>{7, 10, 0}));
+}
+
 TEST_F(Onnx, UnsignedIntegersWrapAndDivide) {
   const OnnxModel wide = model(onnx_model(
       {{onnx_node("Div", {"a", "b"}, {"q"}), onnx_node("Less", {"a", "b"}, {"less"}),

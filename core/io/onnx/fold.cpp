@@ -88,4 +88,47 @@ void fold_batch_norms(Model& model) {
   model.graph.nodes = std::move(all);
 }
 
+namespace {
+
+bool is_plain(const Node& node, const std::string& op) {
+  const auto known = [](const AttributeMessage& each) { return each.name == "axis" || each.name == "saturate"; };
+  return node.domain.empty() && node.op_name == op && std::ranges::all_of(node.attributes, known);
+}
+
+// Whether a quantisation and a dequantisation have the same scale, zero point and axis.
+bool is_pair(const Node& to, const Node& from) {
+  const auto axis = [](const Node& node) {
+    for (const AttributeMessage& each : node.attributes)
+      if (each.name == "axis") return each.integer;
+    return int64_t{1};
+  };
+  return to.inputs.size() >= 2 &&
+         std::equal(to.inputs.begin() + 1, to.inputs.end(), from.inputs.begin() + 1, from.inputs.end()) &&
+         axis(to) == axis(from);
+}
+}  // namespace
+
+void fuse_quantization_pairs(Model& model) {
+  std::unordered_map<ValueId, int> uses;
+  count_uses(model.graph, uses);
+  std::unordered_map<ValueId, size_t> quantized;  // by the codes
+  std::vector<Node>& nodes = model.graph.nodes;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (is_plain(nodes[i], "QuantizeLinear") && nodes[i].outputs.size() == 1) quantized[nodes[i].outputs[0]] = i;
+  for (Node& node : nodes) {
+    if (!is_plain(node, "DequantizeLinear") || node.inputs.size() < 2) continue;
+    const auto found = quantized.find(node.inputs[0]);
+    if (found == quantized.end() || !is_pair(nodes[found->second], node)) continue;
+    --uses[node.inputs[0]];
+    node.inputs[0] = nodes[found->second].inputs[0];
+    node.op = find_operator("plugrad", "FakeQuantize");
+  }
+  std::vector<Node> kept;
+  for (Node& node : nodes) {
+    const bool unused = is_plain(node, "QuantizeLinear") && node.outputs.size() == 1 && !uses[node.outputs[0]];
+    if (!unused) kept.push_back(std::move(node));
+  }
+  nodes = std::move(kept);
+}
+
 }  // namespace plugrad::io::onnx

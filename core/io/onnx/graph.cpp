@@ -219,6 +219,7 @@ void find_producers(const Graph& graph, Model& model) {
 
 Model build_model(const OpenedFile& file, ModelMessage&& message) {
   Model model = Builder(file, message).build();
+  fuse_quantization_pairs(model);
   fold_batch_norms(model);
   find_last_uses(model.graph);
   find_producers(model.graph, model);

@@ -48,6 +48,9 @@ Model build_model(const OpenedFile& file, ModelMessage&& message);
 // Replaces a batch normalization after a convolution by other weights of the convolution. All parameters must be constant.
 void fold_batch_norms(Model& model);
 
+// Replaces a quantisation and the dequantisation of its codes by one node of the same values, which makes no codes.
+void fuse_quantization_pairs(Model& model);
+
 // Fills `dead` of all nodes.
 void find_last_uses(Graph& graph);
 // Fills `producers`.
