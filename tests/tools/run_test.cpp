@@ -44,6 +44,42 @@ TEST_F(RunCommand, DescribesAModel) {
   EXPECT_EQ(text.out, "input 0: (4, 3) f32\noutput 0: (4, 2) f32\n") << text.err;
 }
 
+TEST_F(RunCommand, ExportsAndRunsAnOnnxModel) {
+  const std::string onnx = scratch_.path("model.onnx");
+  const Outcome written = plugrad_run({"export", file_, onnx, "--device", "reference"});
+  EXPECT_EQ(written.status, 0) << written.err;
+  expect_mentions(written.out, "the model is in " + onnx);
+  const Outcome described = plugrad_run({"run", onnx, "--device", "reference", "--describe"});
+  EXPECT_EQ(described.out, "input input0: float32 (4, 3)\noutput output0: float32 (4, 2)\n") << described.err;
+  const std::string saved = scratch_.path("again.plugrad");
+  const Outcome text = plugrad_run({"run", onnx, "--device", "reference", "--input", "input0=" + input_, "--save", saved});
+  EXPECT_EQ(text.status, 0) << text.err;
+  expect_mentions(text.out, "output output0, (4, 2) f32:\n[[1.5 1.5]");
+  const Outcome again = plugrad_run({"run", saved, "--device", "reference", "--input", input_});
+  expect_mentions(again.out, "output 0, (4, 2) f32:\n[[1.5 1.5]");
+  const Outcome json = plugrad_run({"run", onnx, "--device", "reference", "--input", input_, "--output", made_, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out).at("outputs").at(0).at("name"), "output0") << json.err;
+}
+
+TEST_F(RunCommand, SaysWhatIsWrongWithAnOnnxModel) {
+  const std::string onnx = scratch_.path("model.onnx");
+  plugrad_run({"export", file_, onnx, "--device", "reference"});
+  const Outcome none = plugrad_run({"run", onnx, "--device", "reference"});
+  EXPECT_EQ(none.status, 2);
+  expect_mentions(none.err, "the model takes 1 inputs, and --input was given 0 times; it takes");
+  expect_mentions(none.err, "input0: float32 (4, 3)");
+  const Outcome unknown = plugrad_run({"run", onnx, "--device", "reference", "--input", "y=" + input_});
+  EXPECT_EQ(unknown.status, 2);
+  expect_mentions(unknown.err, "is not an input of the model");
+  const Outcome bound = plugrad_run({"run", onnx, "--device", "reference", "--bind", "input0"});
+  EXPECT_EQ(bound.status, 2);
+  expect_mentions(bound.err, "NAME=NUMBER or NAME=FILE.npy is expected");
+  const Outcome saved = plugrad_run({"run", file_, "--device", "reference", "--bind", "x=1"});
+  EXPECT_EQ(saved.status, 2);
+  expect_mentions(saved.err, "--bind and --save are for ONNX models");
+  EXPECT_EQ(plugrad_run({"export", file_}).status, 2);
+}
+
 TEST_F(RunCommand, SaysWhatIsWrong) {
   const Outcome none = plugrad_run({"run", file_, "--device", "reference"});
   EXPECT_EQ(none.status, 2);

@@ -32,6 +32,7 @@ int devices_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
 int eval_command(const Arguments& arguments);
 int run_command(const Arguments& arguments);
+int export_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);
 int trial_command(const Arguments& arguments);
 int advise_command(const Arguments& arguments);

@@ -28,6 +28,7 @@ constexpr Command kCommands[] = {
     {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
     {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
     {"run", "run an ONNX model, or a saved model: a compiled forward pass in a file", plugrad::tool::run_command},
+    {"export", "write a saved model as an ONNX model", plugrad::tool::export_command},
     {"launch", "start processes that train together", plugrad::tool::launch_command},
     {"trial", "train three small models on a device, or on a plugin's file", plugrad::tool::trial_command},
     {"advise", "say which ops of a program a device lacks", plugrad::tool::advise_command},

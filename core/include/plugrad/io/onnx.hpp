@@ -81,6 +81,11 @@ class PLUGRAD_API OnnxModel {
 // an input.
 PLUGRAD_API OnnxModel load_onnx(const std::string& path, const OnnxOptions& options = {});
 
+// Writes a saved model, plugrad/io/saved_model.hpp, as an ONNX model of opset 20 for the same shapes. device: where
+// constants are computed. Weights of few bits are widened. Throws Error: io_error as load_model does, and for a file that
+// cannot be written; unsupported for an op without a counterpart in ONNX, and for models over 2 GiB.
+PLUGRAD_API void export_onnx(const std::string& model, const std::string& path, Device device = default_device());
+
 // Reads a value from a file of its own, as ONNX's test data hold inputs and outputs: a TensorProto, SequenceProto or
 // OptionalProto, as the declaration's type says. Throws Error (io_error) for another format, and (unsupported) for element
 // types without a dtype.

@@ -11,10 +11,11 @@
 
 namespace plugrad {
 
-// Writes the only recording of a compiled function. Its arguments must be dense and share no memory. Throws Error (invalid)
-// for a function without a recording or with several recordings, for a function that does more than a forward pass, and for
-// an op without a meaning elsewhere (a private op, a gradient, random numbers). Throws Error (io_error) if the file cannot
-// be written.
+// Writes the only recording of a compiled function; a path that ends in .onnx gets an ONNX model of opset 20, with inputs
+// input0, input1, .. and outputs output0, output1, .. of these shapes. Its arguments must be dense and share no memory.
+// Throws Error (invalid) for a function without a recording or with several recordings, for a function that does more than
+// a forward pass, and for an op without a meaning elsewhere (a private op, a gradient, random numbers). Throws Error
+// (io_error) if the file cannot be written, and as export_onnx does for an ONNX model.
 PLUGRAD_API void save_model(const CompiledStep& step, const std::string& path);
 template <class F> void save_model(const Compiled<F>& function, const std::string& path) {
   save_model(function.step(), path);
