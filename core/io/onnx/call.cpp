@@ -57,8 +57,21 @@ bool Call::wants(size_t i) const { return i < node_.outputs.size() && node_.outp
 
 const AttributeMessage* Call::find(std::string_view name) const {
   for (const AttributeMessage& each : node_.attributes)
-    if (each.name == name) return &each;
+    if (each.name == name) {
+      read_.insert(&each);
+      return &each;
+    }
   return nullptr;
+}
+
+void Call::refuse_unread_attributes() const {
+  // Hints of precision, and a number that stands for minus infinity.
+  constexpr std::string_view kHints[] = {"accuracy_level", "mask_filter_value", "kernel_shape", "momentum"};
+  for (const AttributeMessage& each : node_.attributes) {
+    const bool empty = !each.integer && each.real == 0 && each.text.empty() && each.integers.empty() && each.reals.empty();
+    if (read_.contains(&each) || empty || std::ranges::find(kHints, each.name) != std::end(kHints)) continue;
+    throw Error(Code::unsupported, "the attribute " + quote(each.name) + " is not supported");
+  }
 }
 
 int64_t Call::integer(std::string_view name, int64_t otherwise) const {

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +92,8 @@ class Call {
   std::vector<std::string> texts(std::string_view name) const;
   Tensor tensor_attribute(std::string_view name, ElementType& type) const;
   const Graph& graph(std::string_view name) const;
+  // Throws Error (unsupported) for an attribute that the mapping did not read and that is not 0 or empty.
+  void refuse_unread_attributes() const;
 
   // A tensor that has input i's type, from a result that may have another dtype or lie outside the type's range.
   Value like(const Tensor& result, size_t i = 0) const { return as(result, type(i)); }
@@ -113,6 +116,7 @@ class Call {
   const Node& node_;
   Values inputs_;
   bool constant_;
+  mutable std::set<const AttributeMessage*> read_;
 };
 
 struct Operator {

@@ -136,9 +136,8 @@ Values Run::computed(const Node& node, Values inputs, bool constant) {
   next_prepared_[node.number] = 0;
   try {
     Call call(*this, node, inputs, constant);
-    if (node.op->multiple) return node.op->multiple(call);
-    Values outputs;
-    outputs.push_back(node.op->single(call));
+    Values outputs = node.op->multiple ? node.op->multiple(call) : Values{node.op->single(call)};
+    if (node.domain == "com.microsoft") call.refuse_unread_attributes();
     return outputs;
   } catch (const Error& error) {
     if (std::string_view(error.what()).starts_with("[" + loaded_.file.path() + "] node ")) throw;

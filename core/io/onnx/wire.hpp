@@ -48,6 +48,7 @@ class WireReader {
   // Calls read_field for each field of a message that is this message's field.
   template <class F> void message(F&& read_field) {
     const uint64_t outer = end_, bytes = length();
+    if (++messages_ > kMostMessages) fail("there are over " + std::to_string(kMostMessages) + " messages");
     if (++depth_ > kMostDepth) fail("messages nest over " + std::to_string(kMostDepth) + " deep");
     end_ = position() + bytes;
     while (next()) read_field();
@@ -59,6 +60,7 @@ class WireReader {
  private:
   static constexpr uint64_t kVarint = 0, kEight = 1, kBytes = 2, kFour = 5;
   static constexpr int kMostDepth = 100;
+  static constexpr uint64_t kMostMessages = 4'000'000;  // an empty message takes 100 times its two bytes in memory
 
   uint64_t position() const { return start_ + next_; }
   uint64_t varint();
@@ -84,6 +86,7 @@ class WireReader {
   uint64_t start_ = 0;  // the place of the buffer's first byte
   size_t next_ = 0;     // the first unread byte of the buffer
   uint64_t field_ = 0, wire_ = 0;
+  uint64_t messages_ = 0;
   int depth_ = 0;
 };
 static_assert(std::endian::native == std::endian::little, "numbers are little-endian in the file and on the host");

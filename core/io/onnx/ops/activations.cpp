@@ -1,3 +1,4 @@
+#include <core/io/onnx/ops/named_activations.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -7,10 +8,29 @@
 #include <plugrad/ops/smooth.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/error.hpp>
 
 #include <limits>
 
 namespace plugrad::io::onnx {
+
+Tensor named_activation(const Call& c, const Tensor& x) {
+  const std::string name = c.text("activation", "");
+  const std::vector<double> all = c.reals("activation_params");
+  const auto number = [&](size_t i, const char* attribute, double otherwise) {
+    return i < all.size() ? all[i] : c.real(attribute, otherwise);
+  };
+  if (name.empty()) return x;
+  if (name == "Relu") return relu(x);
+  if (name == "Tanh") return tanh(x);
+  if (name == "Sigmoid") return sigmoid(x);
+  if (name == "LeakyRelu") return leaky_relu(x, number(0, "activation_alpha", 0.01));
+  if (name == "Clip") return clamp(x, number(0, "activation_alpha", 0), number(1, "activation_beta", 1));
+  if (name == "HardSigmoid")
+    return clamp(add(mul(x, number(0, "activation_alpha", 0.2)), number(1, "activation_beta", 0.5)), 0, 1);
+  throw Error(Code::unsupported, "the activation '" + name + "' is not supported");
+}
+
 namespace {
 
 template <Tensor (*F)(const Tensor&)> Value activation(Call& c) { return c.like(F(c.tensor(0))); }

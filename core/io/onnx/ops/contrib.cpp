@@ -161,6 +161,9 @@ Value contrib_rotary(Call& c) {
   const Tensor& x = c.tensor(0);
   const Tensor position = cast(c.tensor(1), DType::i64), &cos = c.tensor(2), &sin = c.tensor(3);
   const bool flat = x.rank() == 3, interleaved = c.integer("interleaved", 0);
+  const int64_t turned_size = c.integer("rotary_embedding_dim", 0);
+  if (turned_size && turned_size != 2 * cos.size(1))
+    throw Error(Code::invalid, "rotary_embedding_dim does not fit the caches");
   const int64_t size = c.integer("num_heads", 0) && flat ? x.size(2) / c.integer("num_heads", 0) : 2 * cos.size(1);
   const Tensor parts = flat ? reshape(x, {x.size(0), x.size(1), x.size(2) / size, size}) : transpose(x, 1, 2);
   const int64_t length = parts.size(1);

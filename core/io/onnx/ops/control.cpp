@@ -10,6 +10,8 @@
 namespace plugrad::io::onnx {
 namespace {
 
+constexpr int64_t kMostRounds = 1'000'000;  // each round keeps what it computed from constants
+
 // Values of a loop differ from one iteration to the next: at most their shapes are known before.
 Value in_loop(Value value) {
   value.level = std::max(value.level, Level::shapes);
@@ -70,6 +72,7 @@ Values loop(Call& c) {
     return constant_number(c.made([&] { return full({}, i, dtype, c.device()); }), i);
   };
   for (int64_t i = 0; again && i < most; ++i) {
+    if (i >= kMostRounds) throw Error(Code::unsupported, "a loop of over " + std::to_string(kMostRounds) + " rounds");
     set_inputs(c, body, 0, {number(i, DType::i64), number(1, DType::boolean)});
     set_inputs(c, body, 2, state.carried);
     Values results = c.run().run(body);

@@ -1,3 +1,4 @@
+#include <core/io/onnx/ops/named_activations.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <core/io/onnx/ops/windows.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -99,6 +100,12 @@ namespace {
 
 Value convolution_value(Call& c) { return c.like(convolved(c, c.tensor(0), c.tensor(1), c.optional(2))); }
 
+// A convolution, a tensor that is added, and an activation.
+Value activated_convolution(Call& c) {
+  const Tensor sums = convolved(c, c.tensor(0), c.tensor(1), c.optional(2));
+  return c.like(named_activation(c, c.has(3) ? add(sums, c.tensor(3)) : sums));
+}
+
 // The extents that the transposed convolution should have: padding at both ends, and the extents that lack then.
 struct Fit {
   Extents before, after, grow;
@@ -179,6 +186,7 @@ constexpr Operator kConvolutions[] = {
     {"Conv", convolution_value},
     {"ConvTranspose", transposed_value},
     {"Col2Im", image_of_columns},
+    {"com.microsoft.FusedConv", activated_convolution},
 };
 }  // namespace
 

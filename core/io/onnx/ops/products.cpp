@@ -1,4 +1,6 @@
+#include <core/io/onnx/ops/named_activations.hpp>
 #include <core/io/onnx/ops/tables.hpp>
+#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/contractions.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -28,15 +30,26 @@ Value general_product(Call& c) {
   return c.like(result);
 }
 
+Value activated_product(Call& c) {
+  const Value product = general_product(c);
+  return c.like(named_activation(c, product.tensor));
+}
+
 Value sum_of_products(Call& c) {
   std::vector<Tensor> operands;
   for (size_t i = 0; i < c.inputs(); ++i) operands.push_back(c.tensor(i));
   return c.like(einsum(c.text("equation", ""), operands));
 }
 
+// An operand whose first axis is its row axis, before the axes of the batch.
+Tensor batch_first(const Tensor& x) { return x.rank() < 3 ? x : movedim(x, {0}, {-2}); }
+
 Value fused_product(Call& c) {
-  const Tensor a = c.integer("transA", 0) ? transpose(c.tensor(0)) : c.tensor(0);
-  const Tensor b = c.integer("transB", 0) ? transpose(c.tensor(1)) : c.tensor(1);
+  const auto operand = [&](size_t i, const char* turns, const char* moves) {
+    const Tensor x = c.integer(moves, 0) ? batch_first(c.tensor(i)) : c.tensor(i);
+    return c.integer(turns, 0) ? transpose(x) : x;
+  };
+  const Tensor a = operand(0, "transA", "transBatchA"), b = operand(1, "transB", "transBatchB");
   const double alpha = c.real("alpha", 1);
   const Tensor result = matmul(a, b);
   return c.like(alpha == 1 ? result : mul(result, alpha));
@@ -91,6 +104,7 @@ constexpr Operator kProducts[] = {
     {"Gemm", general_product},
     {"Einsum", sum_of_products},
     {"Det", [](Call& c) { return c.like(linalg::det(c.tensor(0))); }},
+    {"com.microsoft.FusedGemm", activated_product},
     {"com.microsoft.FusedMatMul", fused_product},
     {"com.microsoft.MatMulNBits", product_of_few_bits},
 };
