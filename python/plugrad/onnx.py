@@ -38,6 +38,16 @@ def _carried(array: Any) -> Any:
     return array.view(dtype) if keeps_bits else array.astype(dtype)
 
 
+def _array(value: Any, declared: str) -> Any:
+    """A NumPy array of a tensor, in the declared dtype of unsigned integers."""
+    if value is None or isinstance(value, list):
+        return None if value is None else [_array(each, declared.removeprefix("sequence of ")) for each in value]
+    array = value.numpy()
+    if declared not in _CARRIED or str(array.dtype) != _CARRIED[declared][0]:
+        return array
+    return array.view(declared) if _CARRIED[declared][1] else array.astype(declared)
+
+
 class OnnxModel:
     """An ONNX model on one device: see plugrad.onnx.load."""
 
@@ -97,14 +107,14 @@ class OnnxModel:
         return made[0] if len(made) == 1 else tuple(made)
 
     def run(self, output_names: list[str] | None, input_feed: Mapping[str, Any]) -> list[Any]:
-        """Returns outputs as NumPy arrays, as onnxruntime.InferenceSession.run does. None stands for all outputs."""
+        """Returns outputs as NumPy arrays, as onnxruntime.InferenceSession.run does, unsigned integers in their own dtype.
+        None stands for all outputs."""
         made: list[Any] = self._model.call(self._arguments((), input_feed))
         names = [each.name for each in self.outputs]
         unknown = [name for name in output_names or () if name not in names]
         if unknown:
             raise ValueError(f"[{self._path}] there is no output {unknown[0]!r}: the outputs are {', '.join(names)}")
-        arrays = [[each.numpy() for each in value] if isinstance(value, list) else None if value is None else value.numpy()
-                  for value in made]
+        arrays = [_array(value, each.type) for each, value in zip(self.outputs, made)]
         return arrays if output_names is None else [arrays[names.index(name)] for name in output_names]
 
     def save(self, path: str | os.PathLike[str], *args: Any, **named: Any) -> None:

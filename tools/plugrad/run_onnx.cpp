@@ -21,23 +21,30 @@ std::pair<std::string, std::string> named(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-Tensor number_or_file(const std::string& text, Device device) {
+// A number in the declared dtype, or a file.
+Tensor number_or_file(const std::string& text, DType dtype, Device device) {
+  double real = 0;
   int64_t integer = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, integer);
-  if (error == std::errc() && stop == end) return scalar(integer, DType::i64, device);
-  double real = 0;
+  if (error == std::errc() && stop == end) return scalar(integer, dtype, device);
   const auto [last, failure] = std::from_chars(text.data(), end, real);
-  if (failure == std::errc() && last == end) return scalar(real, DType::f32, device);
+  if (failure == std::errc() && last == end) return scalar(real, dtype, device);
   return io::read_npy(text, device);
 }
 
-std::map<std::string, Tensor> bound_inputs(const Options& options, Device device) {
+std::map<std::string, Tensor> bound_inputs(const std::string& path, const Options& options, Device device) {
   std::map<std::string, Tensor> bound;
-  for (const std::string& each : options.texts("bind")) {
+  const std::vector<std::string> texts = options.texts("bind");
+  if (texts.empty()) return bound;
+  const OnnxModel model = io::load_onnx(path, {.device = device});
+  for (const std::string& each : texts) {
     const auto [name, value] = named(each);
     if (name.empty()) throw UsageError("--bind " + each + ": NAME=NUMBER or NAME=FILE.npy is expected");
-    bound[name] = number_or_file(value, device);
+    DType dtype = DType::f32;
+    for (const OnnxDeclaration& input : model.inputs())
+      if (input.name == name) dtype = input.dtype.value_or(dtype);
+    bound[name] = number_or_file(value, dtype, device);
   }
   return bound;
 }
@@ -88,7 +95,7 @@ int describe(const OnnxModel& model, bool json) {
 }  // namespace
 
 int run_onnx(const std::string& path, const Options& options, Device device) {
-  const OnnxModel model = io::load_onnx(path, {.device = device, .bind = bound_inputs(options, device)});
+  const OnnxModel model = io::load_onnx(path, {.device = device, .bind = bound_inputs(path, options, device)});
   const bool json = options.flag("json");
   if (options.flag("describe")) return describe(model, json);
   const std::vector<Tensor> inputs = given_inputs(model, options.texts("input"));

@@ -33,7 +33,35 @@ void Call::note_read() const {
   if (!constant_) run_.note_read(node_);
 }
 
+Value raised(Value value, Level level) {
+  value.level = std::max(value.level, level);
+  if (!value.sequence) return value;
+  Values elements;
+  for (const Value& each : *value.sequence) elements.push_back(raised(each, level));
+  value.sequence = std::make_shared<const Values>(std::move(elements));
+  return value;
+}
+
+int64_t Call::positive(int64_t number, const char* name) {
+  if (number >= 1 && number <= int64_t{1} << 31) return number;
+  throw Error(Code::invalid, std::string(name) + " is " + std::to_string(number) + "; 1 to 2^31 is expected");
+}
+
+int64_t Call::countable(double elements) {
+  constexpr double kMost = 1 << 28;
+  if (elements >= 0 && elements <= kMost) return static_cast<int64_t>(elements);
+  throw Error(Code::unsupported,
+              "it would make " + std::to_string(elements) + " elements on the host; at most 2^28 are supported");
+}
+
+namespace {
+void require_tensor(const Value& value) {
+  if (!value.tensor.defined()) throw Error(Code::invalid, "a tensor is expected in place of a sequence or an absent value");
+}
+}  // namespace
+
 std::vector<int64_t> Call::host_integers(const Value& value) const {
+  require_tensor(value);
   if (value.level == Level::data) note_read();
   if (value.host && value.host->integers) return *value.host->integers;
   std::vector<int64_t> all = cast(value.tensor, DType::i64).to_vector<int64_t>();
@@ -42,6 +70,7 @@ std::vector<int64_t> Call::host_integers(const Value& value) const {
 }
 
 std::vector<double> Call::host_reals(const Value& value) const {
+  require_tensor(value);
   if (value.level == Level::data) note_read();
   if (value.host && value.host->reals) return *value.host->reals;
   std::vector<double> all = cast(value.tensor, DType::f64).to_vector<double>();
@@ -135,10 +164,13 @@ Tensor Call::made(const std::vector<double>& numbers, const Shape& shape, DType 
 
 Tensor Call::arange(int64_t end) const { return plugrad::arange(0, end, 1, DType::i64, device()); }
 
-Tensor Call::prepared(std::initializer_list<size_t> inputs, const std::function<Tensor()>& make) const {
+Tensor Call::prepared(std::initializer_list<size_t> inputs, const std::function<Tensor()>& make,
+                      std::initializer_list<size_t> shapes_of) const {
   Level level = Level::file;
   for (const size_t i : inputs)
     if (has(i)) level = std::max(level, inputs_[i].level);
+  for (const size_t i : shapes_of)
+    if (has(i)) level = std::max(level, std::min(inputs_[i].level, Level::shapes));
   if (constant_ || level == Level::data) return make();
   return level == Level::shapes ? run_.made(make) : run_.prepared(node_, make);
 }

@@ -28,11 +28,15 @@ void write_onnx(const StoredModel& model, const std::string& path) {
   ExportGraph graph(model.contents, model.weights);
   for (size_t i = 0; i < model.contents.ops.size(); ++i) {
     const ModelOp& op = model.contents.ops[i];
+    const auto failed = [&](Code code, const std::string& why) {
+      return Error(code, "[" + path + "] call " + std::to_string(i) + ", " + op_label(op.opcode) + ": " + why);
+    };
     try {
       export_op(graph, op);
     } catch (const Error& error) {
-      throw Error(error.code(),
-                  "[" + path + "] call " + std::to_string(i) + ", " + op_label(op.opcode) + ": " + error.what());
+      throw failed(error.code(), error.what());
+    } catch (const std::out_of_range&) {
+      throw failed(Code::invalid, "an attribute or an operand is missing");
     }
   }
   graph.add_outputs();

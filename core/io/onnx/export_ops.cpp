@@ -63,10 +63,17 @@ template <bool kLeft> Names shifted(const Exported& e) {
   const auto wide = [&](size_t i) {
     return e.op.inputs[i].view ? e.in_as(i, DType::i64) : e.g.number(e.op.inputs[i].number, DType::i64);
   };
-  const std::string a = wide(0), power = e.g.node("Pow", {e.g.number(2, DType::i64), wide(1)});
-  if (kLeft) return {e.cast_to(e.g.node("Mul", {a, power}), e.dtype())};
-  const std::string whole = e.g.node("Sub", {a, e.g.node("Mod", {a, power})});
-  return {e.cast_to(e.g.node("Div", {whole, power}), e.dtype())};
+  const std::string by = wide(1), two = e.g.number(2, DType::i64), most = e.g.number(62, DType::i64);
+  // 2^63 is not an i64: up to 62 bits at first, and up to two more then.
+  const std::string first = e.g.node("Min", {by, most});
+  const std::string rest = e.g.node("Min", {e.g.node("Sub", {by, first}), two});
+  std::string a = wide(0);
+  for (const std::string& bits : {first, rest}) {
+    const std::string power = e.g.node("Pow", {two, bits});
+    if (kLeft) a = e.g.node("Mul", {a, power});
+    else a = e.g.node("Div", {e.g.node("Sub", {a, e.g.node("Mod", {a, power})}), power});
+  }
+  return {e.cast_to(a, e.dtype())};
 }
 
 // Comparisons, in a dtype that ONNX Runtime compares.
@@ -106,11 +113,14 @@ Names filled(const Exported& e) {
 Names counted(const Exported& e) {
   const Number start = e.op.inputs.at(0).number, step = e.op.inputs.at(1).number;
   std::vector<double> numbers;
+  std::vector<int64_t> whole;
   for (int64_t i = 0; i < e.shape().count(); ++i) {
-    if (is_floating(e.dtype())) numbers.push_back(start.real() + static_cast<double>(i) * step.real());
-    else numbers.push_back(static_cast<double>(start.integer() + i * step.integer()));
+    numbers.push_back(start.real() + static_cast<double>(i) * step.real());
+    whole.push_back(start.integer() + i * step.integer());
   }
-  return {e.g.constant(numbers, e.shape(), e.dtype())};
+  if (is_floating(e.dtype())) return {e.g.constant(numbers, e.shape(), e.dtype())};
+  const std::string counted = e.g.reshaped(e.g.integers(whole), e.shape());
+  return {e.dtype() == DType::i64 ? counted : e.cast_to(counted, e.dtype())};
 }
 
 std::vector<int64_t> reduced_axes(const Exported& e) {

@@ -18,10 +18,10 @@ void count_uses(const Graph& graph, std::unordered_map<ValueId, int>& uses) {
 
 Node derived_node(const Node& origin, const std::string& op, std::vector<ValueId> inputs, ValueId output, Model& model) {
   Node node;
-  node.op = find_operator("plugrad", op);
+  node.op = find_operator(kOwnDomain, op);
   node.op_name = op;
   node.name = origin.name;
-  node.domain = "plugrad";
+  node.domain = kOwnDomain;
   node.number = model.nodes++;
   node.attributes = origin.attributes;
   node.inputs = std::move(inputs);
@@ -67,7 +67,8 @@ void fold_batch_norms(Model& model) {
   for (Node& node : model.graph.nodes) {
     const auto found = node.inputs.empty() ? convolutions.end() : convolutions.find(node.inputs[0]);
     if (found == convolutions.end() || !folds(all[found->second], node, constants, uses)) {
-      if (node.op_name == "Conv" && !node.outputs.empty()) convolutions[node.outputs[0]] = all.size();
+      if (node.op_name == "Conv" && !node.outputs.empty() && node.outputs[0] != kAbsent)
+        convolutions[node.outputs[0]] = all.size();
       all.push_back(std::move(node));
       continue;
     }
@@ -114,14 +115,15 @@ void fuse_quantization_pairs(Model& model) {
   std::unordered_map<ValueId, size_t> quantized;  // by the codes
   std::vector<Node>& nodes = model.graph.nodes;
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (is_plain(nodes[i], "QuantizeLinear") && nodes[i].outputs.size() == 1) quantized[nodes[i].outputs[0]] = i;
+    if (is_plain(nodes[i], "QuantizeLinear") && nodes[i].outputs.size() == 1 && nodes[i].outputs[0] != kAbsent)
+      quantized[nodes[i].outputs[0]] = i;
   for (Node& node : nodes) {
     if (!is_plain(node, "DequantizeLinear") || node.inputs.size() < 2) continue;
     const auto found = quantized.find(node.inputs[0]);
     if (found == quantized.end() || !is_pair(nodes[found->second], node)) continue;
     --uses[node.inputs[0]];
     node.inputs[0] = nodes[found->second].inputs[0];
-    node.op = find_operator("plugrad", "FakeQuantize");
+    node.op = find_operator(kOwnDomain, "FakeQuantize");
   }
   std::vector<Node> kept;
   for (Node& node : nodes) {

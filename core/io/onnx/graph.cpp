@@ -86,6 +86,7 @@ class Builder {
       graph.inputs.push_back(has_value ? found->second : define(scope, each.name));
     }
     for (NodeMessage& each : message.nodes) add_node(each, scope, context, graph);
+    for (const ValueMessage& each : message.outputs) graph.output_types.push_back(each.type);
     for (const ValueMessage& each : message.outputs)
       graph.outputs.push_back(find(scope, each.name, "a graph " + quote(message.name)));
   }
@@ -96,12 +97,12 @@ class Builder {
     if (++model_.nodes > kMostNodes) invalid("has over " + std::to_string(kMostNodes) + " nodes");
     Node node;
     node.op_name = message.op;
-    node.name = message.name;
+    node.name = message.name.empty() && !message.outputs.empty() ? message.outputs[0] : message.name;
     node.domain = plain_domain(message.domain);
     node.number = model_.nodes - 1;
     const auto opset = context.opsets.find(node.domain);
     node.opset = opset == context.opsets.end() ? 1 : opset->second;
-    node.op = find_operator(node.domain, node.op_name);
+    if (node.domain != kOwnDomain) node.op = find_operator(node.domain, node.op_name);
     if (!node.op) missing_[(node.domain.empty() ? "" : node.domain + ".") + node.op_name].push_back(node.name);
     const std::string user = "a node " + quote(node.name) + " (" + quote(node.op_name) + ")";
     for (const std::string& each : message.inputs) node.inputs.push_back(find(scope, each, user));
@@ -137,6 +138,7 @@ class Builder {
   // Adds the nodes of the function's body with the inputs and the attributes of the call.
   void inline_function(const FunctionMessage& function, const NodeMessage& call, Scope& scope, const Context& context,
                        Graph& graph) {
+    if (++calls_ > kMostNodes) invalid("calls functions over " + std::to_string(kMostNodes) + " times");
     const std::string user = "a call " + quote(call.name) + " of the function " + quote(function.name);
     if (context.depth > kMostCalls) invalid("has " + user + ": functions nest over " + std::to_string(kMostCalls) + " deep");
     std::vector<AttributeMessage> own;
@@ -178,6 +180,7 @@ class Builder {
   const OpenedFile& file_;
   ModelMessage& message_;
   Model model_;
+  size_t calls_ = 0;  // of functions
   std::map<std::string, const FunctionMessage*> functions_;
   std::map<std::string, std::vector<std::string>> missing_;
 };

@@ -14,6 +14,7 @@ namespace plugrad::io::onnx {
 
 using ValueId = int32_t;
 inline constexpr ValueId kAbsent = -1;
+inline constexpr const char* kOwnDomain = "plugrad";  // of nodes that only the passes below make
 
 struct Graph;
 
@@ -29,6 +30,7 @@ struct Node {
 
 struct Graph {
   std::vector<ValueId> inputs, outputs;
+  std::vector<TypeMessage> output_types;
   std::vector<Node> nodes;
 };
 

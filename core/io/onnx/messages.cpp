@@ -171,8 +171,6 @@ void read_function(WireReader& in, FunctionMessage& function) {
 
 bool read_model_field(WireReader& in, ModelMessage& model) {
   switch (in.field()) {
-    case 1: model.ir = in.integer(); return true;
-    case 2: model.producer = in.text(); return true;
     case 7: read_graph(in, model.graph); return true;
     case 8: read_opset(in, model.opsets.emplace_back()); return true;
     case 25: read_function(in, model.functions.emplace_back()); return true;

@@ -81,14 +81,12 @@ struct FunctionMessage {
 };
 
 struct ModelMessage {
-  int64_t ir = 0;
-  std::string producer;
   GraphMessage graph;
   std::vector<OpsetMessage> opsets;
   std::vector<FunctionMessage> functions;
 };
 
-// Both throw Error (io_error) with the path and the position.
+// All throw Error (io_error) with the path and the position.
 ModelMessage read_model_message(const OpenedFile& file);
 // A file that is one TensorProto.
 TensorMessage read_tensor_message(const OpenedFile& file);

@@ -1,5 +1,6 @@
 #include <core/io/onnx/run.hpp>
 #include <core/io/quote.hpp>
+#include <core/tensor/impl.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/io/onnx.hpp>
 #include <plugrad/io/saved_model.hpp>
@@ -41,9 +42,9 @@ OnnxDeclaration declared(const ValueMessage& value) {
   return made;
 }
 
-ElementType element_of(const TypeMessage& type) {
-  return type.inner.empty() ? static_cast<ElementType>(type.element) : element_of(type.inner[0]);
-}
+// The type of the tensors in sequences and optionals.
+const TypeMessage& innermost_of(const TypeMessage& type) { return type.inner.empty() ? type : innermost_of(type.inner[0]); }
+ElementType element_of(const TypeMessage& type) { return static_cast<ElementType>(innermost_of(type).element); }
 
 uint64_t bytes_of(const Values& values) {
   uint64_t total = 0;
@@ -150,15 +151,21 @@ struct OnnxModel::State {
     for (size_t i = 0; i < given.size(); ++i) {
       const onnx::TypeMessage& type = loaded.model.inputs[free[i]].type;
       const onnx::ElementType element = onnx::element_of(type);
+      const OnnxDeclaration innermost = onnx::declared({inputs[i].name, onnx::innermost_of(type)});
       if (const auto* tensor = std::get_if<Tensor>(&given[i])) {
-        if (type.kind == onnx::TypeMessage::Kind::tensor) check_tensor(inputs[i], *tensor, &symbols);
+        check_tensor(innermost, *tensor, &symbols);
         values.emplace_back(*tensor, element);
       } else if (const auto* all = std::get_if<std::vector<Tensor>>(&given[i])) {
         onnx::Values parts;
-        for (const Tensor& each : *all) parts.emplace_back(each, element);
+        for (const Tensor& each : *all) {
+          check_tensor(innermost, each, nullptr);
+          parts.emplace_back(each, element);
+        }
         values.emplace_back(std::move(parts));
-      } else {
+      } else if (type.kind == onnx::TypeMessage::Kind::optional) {
         values.emplace_back();
+      } else {
+        fail("input " + inputs[i].text() + " is not given");
       }
     }
     return values;
@@ -170,14 +177,34 @@ struct OnnxModel::State {
     for (const auto& [id, value] : bound) run.set(id, value);
     for (size_t i = 0; i < values.size(); ++i) run.set(loaded.model.graph.inputs[free[i]], values[i]);
     onnx::Values results = run.run(loaded.model.graph);
-    for (onnx::Value& each : results)
-      if (each.tensor.defined() && is_shared(each, values)) each.tensor = clone(each.tensor);
+    for (size_t i = 0; i < results.size(); ++i) {
+      onnx::Values others = values;  // two outputs are not in the same memory either
+      others.insert(others.end(), results.begin(), results.begin() + static_cast<int64_t>(i));
+      results[i] = owned(std::move(results[i]), others);
+    }
     return results;
   }
-  // Whether a result is also a constant of the model, or an input.
-  static bool is_shared(const onnx::Value& result, const onnx::Values& values) {
-    const auto same = [&](const onnx::Value& each) { return each.tensor.defined() && each.tensor.is_same(result.tensor); };
-    return result.level != onnx::Level::data || std::ranges::any_of(values, same);
+  // The value in memory of its own: not an input's, and not a constant's, which the caller might write to.
+  onnx::Value owned(onnx::Value value, const onnx::Values& inputs) const {
+    if (value.sequence) {
+      onnx::Values elements;
+      for (const onnx::Value& each : *value.sequence) elements.push_back(owned(each, inputs));
+      return onnx::Value(std::move(elements));
+    }
+    if (!value.tensor.defined()) return value;
+    const Storage* storage = value.tensor.impl().storage.get();
+    const auto holds = [&](const Tensor& each) { return each.defined() && each.impl().storage.get() == storage; };
+    const auto any_holds = [&](const onnx::Values& all) {
+      return std::ranges::any_of(all, [&](const onnx::Value& each) {
+        if (each.sequence)
+          return std::ranges::any_of(*each.sequence, [&](const onnx::Value& part) { return holds(part.tensor); });
+        return holds(each.tensor);
+      });
+    };
+    bool shared = value.level != onnx::Level::data || any_holds(inputs) || any_holds(loaded.values.initializers);
+    for (const onnx::Values& each : loaded.values.results) shared = shared || any_holds(each);
+    if (shared) value.tensor = clone(value.tensor);
+    return value;
   }
 
   // Runs op by op and keeps what the shapes determine.
@@ -238,13 +265,16 @@ struct OnnxModel::State {
     onnx::KeptPlan* kept = find_plan(key);
     if (!kept) return plan_and_run(values, key);
     if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
+    std::string why;
     try {
       return recorded(values, *kept, step);
     } catch (const Error& error) {
       if (error.code() != Code::invalid && error.code() != Code::unsupported) throw;
-      kept->unrecordable = error.what();
-      return run_by_op(values, *kept);
+      why = error.what();
     }
+    onnx::Values results = run_by_op(values, *kept);  // throws if the inputs are at fault
+    kept->unrecordable = why;
+    return results;
   }
 
   onnx::LoadedModel loaded;

@@ -1,4 +1,4 @@
-// What a node of a model computes: a table of operators, and what a mapping to plugrad's functions sees of a node.
+// The table of operators, and a node as a mapping to plugrad's functions sees it.
 #pragma once
 #include <core/io/onnx/element_types.hpp>
 #include <core/io/onnx/tensors.hpp>
@@ -45,6 +45,8 @@ struct Value {
   std::shared_ptr<HostElements> host = {};  // where the level is below data
 };
 using Values = std::vector<Value>;
+// The value with at least this level, the elements of a sequence included.
+Value raised(Value value, Level level);
 
 // One execution of a node. Its methods throw Error; the caller adds the node's name and the shapes of its inputs.
 class Call {
@@ -103,11 +105,17 @@ class Call {
   Tensor made(const std::vector<int64_t>& numbers, const Shape& shape) const;
   Tensor made(const std::vector<double>& numbers, const Shape& shape, DType dtype) const;
   Tensor arange(int64_t end) const;  // i64
-  // A tensor made of these inputs alone: made once if they are constant.
-  Tensor prepared(std::initializer_list<size_t> inputs, const std::function<Tensor()>& make) const;
+  // A tensor made of these inputs, and of the shapes of the others: made once if they are constant.
+  Tensor prepared(std::initializer_list<size_t> inputs, const std::function<Tensor()>& make,
+                  std::initializer_list<size_t> shapes_of = {}) const;
 
   // An axis in 0 .. rank - 1. Throws Error (invalid).
   static int axis(int64_t axis, int rank);
+  // A number of the file that must be from 1 to 2^31. Throws Error (invalid) with its name.
+  static int64_t positive(int64_t number, const char* name);
+  int64_t positive_attribute(const char* name, int64_t otherwise) const { return positive(integer(name, otherwise), name); }
+  // Elements that a mapping makes on the host. Throws Error (unsupported) for over 2^28.
+  static int64_t countable(double elements);
 
  private:
   const AttributeMessage* find(std::string_view name) const;

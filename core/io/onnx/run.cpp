@@ -97,10 +97,18 @@ Values Run::results(const Node& node, Values inputs) {
   using Kind = Operator::Kind;
   const Kind kind = node.op->kind;
   Level level = kind == Kind::random ? Level::data : Level::file;
-  for (const Value& each : inputs)
-    if (each.present()) level = std::max(level, each.sequence ? Level::data : each.level);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (node.inputs[i] != kAbsent) level = std::max(level, inputs[i].level);
   if (kind == Kind::shape && level == Level::data) level = Level::shapes;
-  if (kind == Kind::flow || kind == Kind::whole || level == Level::data) return computed(node, std::move(inputs), false);
+  if (kind == Kind::whole) {
+    Values moved = computed(node, std::move(inputs), false);
+    for (Value& each : moved) {
+      if (!each.tensor.defined()) each.level = level;
+      each = raised(std::move(each), level);
+    }
+    return moved;
+  }
+  if (kind == Kind::flow || level == Level::data) return computed(node, std::move(inputs), false);
   if (level == Level::shapes && plan_.complete) return plan_.results.at(next_result_++);
   if (recording_) throw Error(Code::internal, "a recording met a constant that was not planned");
   Values outputs = computed(node, std::move(inputs), true);
@@ -144,6 +152,10 @@ Values Run::computed(const Node& node, Values inputs, bool constant) {
     throw named(error.code(), error.what());
   } catch (const std::out_of_range&) {
     throw named(Code::invalid, "an input or an attribute has too few numbers");
+  } catch (const std::length_error&) {
+    throw named(Code::invalid, "an input has too few axes, or a size is negative or too large");
+  } catch (const std::bad_alloc&) {
+    throw named(Code::out_of_memory, "the host has too little memory");
   }
 }
 

@@ -82,7 +82,7 @@ class PLUGRAD_API OnnxModel {
 PLUGRAD_API OnnxModel load_onnx(const std::string& path, const OnnxOptions& options = {});
 
 // Writes a saved model, plugrad/io/saved_model.hpp, as an ONNX model of opset 20 for the same shapes. device: where
-// constants are computed. Weights of few bits are widened. Throws Error: io_error as load_model does, and for a file that
+// the weights are read. Weights of few bits are widened. Throws Error: io_error as load_model does, and for a file that
 // cannot be written; unsupported for an op without a counterpart in ONNX, and for models over 2 GiB.
 PLUGRAD_API void export_onnx(const std::string& model, const std::string& path, Device device = default_device());
 

@@ -78,6 +78,7 @@ Attended attended(const Explicit& a) {
 }
 
 Tensor repeated_heads(const Tensor& x, int64_t heads) {
+  if (x.size(1) < 1 || heads % x.size(1)) throw Error(Code::invalid, "the heads of the keys do not divide the heads");
   return x.size(1) == heads ? x : repeat_interleave(x, heads / x.size(1), 1);
 }
 

@@ -17,6 +17,7 @@ namespace {
 std::vector<int64_t> border_places(int64_t before, int64_t extent, int64_t after, const std::string& mode) {
   if (!extent) throw Error(Code::invalid, "an empty axis cannot be padded in the mode " + mode);
   std::vector<int64_t> all;
+  Call::countable(static_cast<double>(before) + static_cast<double>(extent) + static_cast<double>(after));
   const int64_t last = extent - 1, period = 2 * std::max<int64_t>(last, 1);
   for (int64_t i = -before; i < extent + after; ++i) {
     if (mode == "edge") all.push_back(std::clamp<int64_t>(i, 0, last));
@@ -46,6 +47,7 @@ Value padding(Call& c) {
     while (first < before.size() && !before[first] && !after[first]) ++first;
     const Extents low(before.begin() + static_cast<int64_t>(first), before.end());
     const Extents high(after.begin() + static_cast<int64_t>(first), after.end());
+    if (!c.floating(0) && c.has(2)) return c.like(padded(x, low, high, c.integer(2)));
     const double value = c.has(2) ? c.real(size_t{2}) : c.real("value", 0);
     return c.like(padded(x, low, high, c.floating(0) ? Number(value) : Number(static_cast<int64_t>(value))));
   }

@@ -47,7 +47,7 @@ Value range(Call& c) {
     return c.made([&] { return arange(begin, end, step, dtype, c.device()); });
   }
   const double begin = c.real(size_t{0}), step = c.real(size_t{2});
-  const int64_t count = static_cast<int64_t>(std::max(0.0, std::ceil((c.real(size_t{1}) - begin) / step)));
+  const int64_t count = Call::countable(std::max(0.0, std::ceil((c.real(size_t{1}) - begin) / step)));
   std::vector<double> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(begin + static_cast<double>(i) * step);
   return c.made(numbers, {count}, dtype);
@@ -56,6 +56,7 @@ Value range(Call& c) {
 Value eye_like(Call& c) {
   const auto type = static_cast<ElementType>(c.integer("dtype", static_cast<int64_t>(c.type(0))));
   const Shape shape = c.shape(0);
+  if (shape.rank() != 2) throw Error(Code::invalid, "a matrix is expected");
   const Tensor column = add(reshape(c.arange(shape[0]), {shape[0], 1}), c.integer("k", 0));
   return c.as(cast(eq(column, reshape(c.arange(shape[1]), {1, shape[1]})), carrier_of(type)), type);
 }
@@ -65,7 +66,8 @@ Values dropout(Call& c) {
   if (training && (c.has(1) ? c.real(size_t{1}) : 0.5) != 0)
     throw Error(Code::unsupported, "dropout in training mode is not supported: export the model for inference");
   Values all{c.value(0)};
-  if (c.wants(1)) all.push_back(ones(c.shape(0), DType::boolean, c.device()));
+  const DType mask = c.opset() < 10 ? c.tensor(0).dtype() : DType::boolean;
+  if (c.wants(1)) all.push_back(ones(c.shape(0), mask, c.device()));
   return all;
 }
 

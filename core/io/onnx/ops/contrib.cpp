@@ -52,7 +52,7 @@ std::optional<double> scale_of(const Call& c) {
   return given == 0 ? std::nullopt : std::optional(given);
 }
 
-// Which keys each batch may attend: from a mask (batch, keys), lengths (batch), or a mask (batch, queries, keys).
+// Returns the keys that each batch may attend: from a mask (batch, keys), lengths (batch), or a mask (batch, queries, keys).
 Tensor allowed_keys(const Call& c, const Tensor& mask, int64_t batch, int64_t keys) {
   if (mask.rank() == 1 && mask.size(0) == batch)
     return reshape(lt(reshape(c.arange(keys), {1, keys}), reshape(cast(mask, DType::i64), {batch, 1})), {batch, 1, 1, keys});
@@ -118,7 +118,7 @@ Values multi_head_attention(Call& c) {
 // Grouped-query attention with rotary positions. The past holds as many keys as the sequence before; seqlens_k holds, for
 // each batch, the number of all keys minus 1.
 Values grouped_query_attention(Call& c) {
-  const int64_t heads = c.integer("num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
+  const int64_t heads = c.positive_attribute("num_heads", 0), kv_heads = c.positive_attribute("kv_num_heads", 0);
   Tensor q = c.tensor(0), k, v;
   if (c.has(1)) {
     k = c.tensor(1);
@@ -165,6 +165,7 @@ Value contrib_rotary(Call& c) {
   if (turned_size && turned_size != 2 * cos.size(1))
     throw Error(Code::invalid, "rotary_embedding_dim does not fit the caches");
   const int64_t size = c.integer("num_heads", 0) && flat ? x.size(2) / c.integer("num_heads", 0) : 2 * cos.size(1);
+  if (size < 1) throw Error(Code::invalid, "num_heads does not fit the last axis");
   const Tensor parts = flat ? reshape(x, {x.size(0), x.size(1), x.size(2) / size, size}) : transpose(x, 1, 2);
   const int64_t length = parts.size(1);
   const Tensor places =

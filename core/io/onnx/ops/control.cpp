@@ -13,10 +13,7 @@ namespace {
 constexpr int64_t kMostRounds = 1'000'000;  // each round keeps what it computed from constants
 
 // Values of a loop differ from one iteration to the next: at most their shapes are known before.
-Value in_loop(Value value) {
-  value.level = std::max(value.level, Level::shapes);
-  return value;
-}
+Value in_loop(Value value) { return raised(std::move(value), Level::shapes); }
 
 Value constant_number(const Tensor& tensor, int64_t number) {
   Value value(tensor);
@@ -28,10 +25,8 @@ Value constant_number(const Tensor& tensor, int64_t number) {
 }
 
 Values branch(Call& c) {
-  const bool data = !c.known(0);
   Values results = c.run().run(c.graph(c.integer(0) ? "then_branch" : "else_branch"));
-  if (data)
-    for (Value& each : results) each.level = Level::data;
+  for (Value& each : results) each = raised(std::move(each), c.value(0).level);
   return results;
 }
 
@@ -40,11 +35,22 @@ void set_inputs(const Call& c, const Graph& graph, size_t first, const Values& v
     c.run().set(graph.inputs[first + i], values[i]);
 }
 
+// The scan output of a loop without rounds: its body declares the other extents; undeclared ones are 0.
+Value no_rounds(const Call& c, const TypeMessage& type) {
+  const auto element = static_cast<ElementType>(type.element);
+  Shape shape{0};
+  for (const TypeMessage::Extent& each : type.shape) shape.push_back(std::max<int64_t>(each.value.value_or(0), 0));
+  return Value(zeros(shape, carrier_of(element), c.device()), element);
+}
+
 // Stacks what each iteration gave along a new axis.
-Value stacked(const Call& c, const Values& parts, int axis) {
-  if (parts.empty()) throw Error(Code::unsupported, "a loop without iterations has results of unknown shapes");
+Value stacked(const Call& c, const Values& parts, int axis, const TypeMessage& type) {
+  if (parts.empty()) return no_rounds(c, type);
   std::vector<Tensor> tensors;
-  for (const Value& each : parts) tensors.push_back(each.tensor);
+  for (const Value& each : parts) {
+    if (!each.tensor.defined()) throw Error(Code::invalid, "a scan output is not a tensor");
+    tensors.push_back(each.tensor);
+  }
   return c.as(stack(tensors, axis), parts[0].type);
 }
 
@@ -71,9 +77,10 @@ Values loop(Call& c) {
   const auto number = [&](int64_t i, DType dtype) {
     return constant_number(c.made([&] { return full({}, i, dtype, c.device()); }), i);
   };
+  const Value on = number(1, DType::boolean);
   for (int64_t i = 0; again && i < most; ++i) {
     if (i >= kMostRounds) throw Error(Code::unsupported, "a loop of over " + std::to_string(kMostRounds) + " rounds");
-    set_inputs(c, body, 0, {number(i, DType::i64), number(1, DType::boolean)});
+    set_inputs(c, body, 0, {number(i, DType::i64), on});
     set_inputs(c, body, 2, state.carried);
     Values results = c.run().run(body);
     const Value condition = results[0];
@@ -81,7 +88,8 @@ Values loop(Call& c) {
     again = i + 1 < most && c.host_integers(condition).at(0);
   }
   Values results = state.carried;
-  for (const Values& each : state.scans) results.push_back(stacked(c, each, 0));
+  for (size_t i = 0; i < state.scans.size(); ++i)
+    results.push_back(stacked(c, state.scans[i], 0, body.output_types[1 + state.carried.size() + i]));
   return results;
 }
 
@@ -101,6 +109,7 @@ Values scan(Call& c) {
   state.scans.resize(body.outputs.size() - states);
   const auto axis = [&](size_t i) { return Call::axis(number_at(in_axes, i), c.rank(states + i)); };
   const int64_t length = c.tensor(states).size(axis(0));
+  if (length > kMostRounds) throw Error(Code::unsupported, "a scan of over " + std::to_string(kMostRounds) + " rounds");
   for (int64_t t = 0; t < length; ++t) {
     set_inputs(c, body, 0, state.carried);
     for (size_t i = 0; i < inputs; ++i) {
@@ -115,7 +124,7 @@ Values scan(Call& c) {
     Values parts = state.scans[i];
     if (number_at(out_back, i)) std::ranges::reverse(parts);
     const int rank = parts.empty() ? 1 : parts[0].tensor.rank() + 1;
-    results.push_back(stacked(c, parts, Call::axis(number_at(out_axes, i), rank)));
+    results.push_back(stacked(c, parts, Call::axis(number_at(out_axes, i), rank), body.output_types[states + i]));
   }
   return results;
 }

@@ -10,6 +10,7 @@
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace plugrad::io::onnx {
 namespace {
@@ -20,7 +21,21 @@ Extents or_ones(Extents found, size_t axes) { return found.empty() ? Extents(axe
   throw Error(Code::unsupported, std::to_string(axes) + " spatial axes are not supported; at most 3 are");
 }
 
-Extents kernel_of(const Shape& weight) { return Extents(weight.begin() + 2, weight.end()); }
+Extents kernel_of(const Shape& weight) {
+  if (weight.rank() < 3) throw Error(Code::invalid, "the weight " + weight.text() + " has no spatial axes");
+  return Extents(weight.begin() + 2, weight.end());
+}
+
+void require_sizes(const Window& w) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  for (size_t d = 0; d < w.axes(); ++d) {
+    Call::positive(w.kernel[d], "a kernel's extent");
+    Call::positive(w.strides[d], "a stride");
+    Call::positive(w.dilations[d], "a dilation");
+    if (std::max(std::abs(w.before[d]), std::abs(w.after[d])) > kMost || w.before[d] < -kMost || w.after[d] < -kMost)
+      throw Error(Code::invalid, "a padding is over 2^31");
+  }
+}
 }  // namespace
 
 Window window_of(const Call& c, const Shape& x, const Extents& kernel) {
@@ -30,6 +45,7 @@ Window window_of(const Call& c, const Shape& x, const Extents& kernel) {
   if (static_cast<size_t>(x.rank()) != axes + 2 || w.strides.size() != axes || w.dilations.size() != axes)
     throw Error(Code::invalid,
                 "the kernel, strides and dilations do not fit " + std::to_string(x.rank() - 2) + " spatial axes");
+  require_sizes(w);
   const std::string mode = c.text("auto_pad", "NOTSET");
   const Extents pads = c.integers("pads");
   for (size_t d = 0; d < axes; ++d) {
@@ -43,6 +59,7 @@ Window window_of(const Call& c, const Shape& x, const Extents& kernel) {
       w.after[d] = pads.at(d + axes);
     }
   }
+  require_sizes(w);
   return w;
 }
 
@@ -138,6 +155,7 @@ Value transposed_value(Call& c) {
   Window w = window_of(c, c.shape(0), kernel_of(c.shape(1)));
   Extents extra = c.integers("output_padding");
   if (extra.empty()) extra = Extents(w.axes());
+  if (extra.size() != w.axes()) throw Error(Code::invalid, "output_padding does not fit the spatial axes");
   const Fit fit = fitted(c, w, extra);
   const int64_t groups = c.integer("group", 1);
   bool plain = fit.before == fit.after;
@@ -160,7 +178,8 @@ Value image_of_columns(Call& c) {
   const size_t axes = image.size();
   const Tensor& x = c.tensor(0);
   int64_t size = 1;
-  for (const int64_t each : block) size *= each;
+  if (x.rank() != 3 || block.size() != axes) throw Error(Code::invalid, "x (batch, columns, places) is expected");
+  for (const int64_t each : block) size = Call::positive(size * Call::positive(each, "a block's extent"), "a block");
   const int64_t batch = x.size(0), channels = x.size(1) / size;
   Extents places{batch * channels, size}, ones{size, 1}, shape{batch, channels};
   Extents given(axes + 2, 1);

@@ -22,13 +22,25 @@ constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
 
 template <Tensor (*F)(const Tensor&)> Value unary(Call& c) { return c.like(F(c.tensor(0))); }
 template <Tensor (*F)(const Tensor&)> Value test(Call& c) { return F(c.tensor(0)); }
-template <Tensor (*F)(const Tensor&, const Tensor&)> Value binary(Call& c) { return c.like(F(c.tensor(0), c.tensor(1))); }
+// The second operand. Before version 7, its axes begin at the attribute `axis` of the first.
+Tensor second(const Call& c) {
+  const Tensor& b = c.tensor(1);
+  if (c.opset() >= 7 || !c.integer("broadcast", 0) || !c.has_attribute("axis")) return b;
+  Shape shape = b.shape();
+  const int after = c.rank(0) - Call::axis(c.integer("axis", 0), c.rank(0)) - b.rank();
+  for (int i = 0; i < after; ++i) shape.push_back(1);
+  return reshape(b, shape);
+}
+
+template <Tensor (*F)(const Tensor&, const Tensor&)> Value binary(Call& c) { return c.like(F(c.tensor(0), second(c))); }
 
 // Integers whose order as i64 is the order of uint64's bits.
 Tensor ordered(const Call& c, size_t i) {
   return c.type(i) == ElementType::u64 ? bitwise_xor(c.tensor(i), kLowest) : c.tensor(i);
 }
-template <Tensor (*F)(const Tensor&, const Tensor&)> Value comparison(Call& c) { return F(ordered(c, 0), ordered(c, 1)); }
+template <Tensor (*F)(const Tensor&, const Tensor&)> Value comparison(Call& c) {
+  return F(ordered(c, 0), c.opset() < 7 ? second(c) : ordered(c, 1));
+}
 
 // The quotient of uint64: the dividend is halved, so that it is not negative as i64 (Hacker's Delight, 9-3).
 Tensor unsigned_quotient(const Tensor& a, const Tensor& b) {
@@ -43,9 +55,9 @@ Tensor unsigned_quotient(const Tensor& a, const Tensor& b) {
 }
 
 Value divide(Call& c) {
-  if (c.floating(0)) return c.like(div(c.tensor(0), c.tensor(1)));
+  if (c.floating(0)) return c.like(div(c.tensor(0), second(c)));
   if (c.type(0) == ElementType::u64) return c.like(unsigned_quotient(c.tensor(0), c.tensor(1)));
-  return c.like(div(c.tensor(0), c.tensor(1), RoundingMode::trunc));
+  return c.like(div(c.tensor(0), second(c), RoundingMode::trunc));
 }
 
 Value modulo(Call& c) {
@@ -55,8 +67,11 @@ Value modulo(Call& c) {
 }
 
 Value power(Call& c) {
-  const Tensor &x = c.tensor(0), &y = c.tensor(1);
-  if (!c.floating(0) && c.floating(1)) return c.like(round(pow(cast(x, DType::f64), cast(y, DType::f64))));
+  const Tensor &x = c.tensor(0), y = second(c);
+  if (!c.floating(0) && c.floating(1)) {  // towards zero, but a whole power may come out just below
+    const Tensor power = pow(cast(x, DType::f64), cast(y, DType::f64)), whole = round(power);
+    return c.like(where(le(abs(sub(power, whole)), mul(abs(whole), 1e-12)), whole, trunc(power)));
+  }
   if (c.floating(0) && c.known(1) && y.count() == 1 && y.rank() <= x.rank()) return c.like(pow(x, c.real(size_t{1})));
   return c.like(pow(x, cast(y, x.dtype())));
 }

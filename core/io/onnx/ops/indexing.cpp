@@ -12,12 +12,14 @@
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <compare>
 #include <numeric>
 
 namespace plugrad::io::onnx {
 
 Tensor places_of(const Call& c, size_t i, int64_t extent) {
-  return c.prepared({i}, [&] { return wrap_indices(c.tensor(i), extent); });
+  return c.prepared({i}, [&] { return wrap_indices(c.tensor(i), extent); }, {0});
 }
 
 Tensor flat_positions(const Call& c, const Shape& shape, const Tensor& index, int batch) {
@@ -73,7 +75,10 @@ Value gathered_elements(Call& c) {
 
 Value gathered_nd(Call& c) {
   const Tensor &x = c.tensor(0), index = cast(c.tensor(1), DType::i64);
-  const int batch = static_cast<int>(c.integer("batch_dims", 0)), used = batch + static_cast<int>(index.shape().back());
+  const int64_t batches = c.integer("batch_dims", 0);
+  if (!index.rank() || batches < 0 || batches > std::min(x.rank(), index.rank() - 1))
+    throw Error(Code::invalid, "batch_dims is " + std::to_string(batches) + ", which does not fit the axes");
+  const int batch = static_cast<int>(batches), used = batch + static_cast<int>(index.shape().back());
   if (used > x.rank()) throw Error(Code::invalid, "the indices have more numbers than the data have axes");
   const Tensor flat = flat_positions(c, x.shape(), index, batch);
   const int64_t rows = product_of(x.shape(), 0, used), inner = product_of(x.shape(), used, x.rank());
@@ -134,14 +139,25 @@ Value reversed_sequences(Call& c) {
 struct UniqueRows {
   std::vector<int64_t> first, inverse, counts;  // in the order of the results
 };
-UniqueRows unique_rows(const std::vector<double>& all, size_t rows, size_t width, bool sorted) {
-  const auto row = [&](size_t i) { return std::span(all).subspan(i * width, width); };
+// Numbers in order, NaNs last and equal to each other.
+template <class T> std::weak_ordering order_of(T a, T b) {
+  if constexpr (std::is_integral_v<T>) return a <=> b;
+  else if (std::isnan(a) || std::isnan(b)) return std::isnan(a) <=> std::isnan(b);
+  else return a < b ? std::weak_ordering::less : a > b ? std::weak_ordering::greater : std::weak_ordering::equivalent;
+}
+
+template <class T> UniqueRows unique_rows(const std::vector<T>& all, size_t rows, size_t width, bool sorted) {
+  const auto compared = [&](size_t a, size_t b) {
+    for (size_t k = 0; k < width; ++k)
+      if (const auto order = order_of(all[a * width + k], all[b * width + k]); order != 0) return order;
+    return std::weak_ordering::equivalent;
+  };
   std::vector<size_t> order(rows);
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return std::ranges::lexicographical_compare(row(a), row(b)); });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return compared(a, b) < 0; });
   std::vector<std::vector<size_t>> groups;
   for (const size_t each : order) {
-    if (groups.empty() || !std::ranges::equal(row(groups.back()[0]), row(each))) groups.emplace_back();
+    if (groups.empty() || compared(groups.back()[0], each) != 0) groups.emplace_back();
     groups.back().push_back(each);
   }
   if (!sorted) std::ranges::sort(groups, {}, [](const auto& group) { return group[0]; });
@@ -164,7 +180,9 @@ Values unique_values(Call& c) {
   on_rows.level = c.value(0).level;
   const size_t count = static_cast<size_t>(rows.size(0));
   const size_t width = count ? static_cast<size_t>(rows.count()) / count : 0;
-  const UniqueRows found = unique_rows(c.host_reals(on_rows), count, width, c.integer("sorted", 1));
+  const bool sorted = c.integer("sorted", 1);
+  const UniqueRows found = c.floating(0) ? unique_rows(c.host_reals(on_rows), count, width, sorted)
+                                         : unique_rows(c.host_integers(on_rows), count, width, sorted);
   const auto numbers = [&](const std::vector<int64_t>& all) {
     return Tensor::from<int64_t>(all, {static_cast<int64_t>(all.size())}, c.device());
   };

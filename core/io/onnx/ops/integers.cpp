@@ -45,7 +45,7 @@ SignedInput as_signed(const Call& c, IntegerInput b, bool transposed) {
   bool plain = !is_unsigned && !c.has(b.zero);
   if (!is_unsigned && c.has(b.zero) && c.known(b.zero))
     plain = std::ranges::all_of(c.integers(b.zero), [](int64_t each) { return each == 0; });
-  if (!plain) found.zero = c.prepared({b.zero}, zero);
+  if (!plain) found.zero = c.prepared({b.tensor, b.zero}, zero);
   return found;
 }
 
@@ -133,10 +133,13 @@ Value requantized(const Call& c, const Tensor& sums, const Tensor& factor, size_
 
 Value quantized_product(Call& c) {
   const Tensor sums = integer_product(c, {0, 2}, {3, 5});
-  const Tensor factor = c.prepared({1, 4, 6}, [&] {
-    const Tensor rows = along_axis(cast(c.tensor(1), DType::f32), std::max(c.rank(0) - 2, 0), std::max(c.rank(0), 2));
-    return div(mul(rows, cast(c.tensor(4), DType::f32)), cast(c.tensor(6), DType::f32));
-  });
+  const Tensor factor = c.prepared({1, 4, 6},
+                                   [&] {
+                                     const Tensor rows = along_axis(cast(c.tensor(1), DType::f32),
+                                                                    std::max(c.rank(0) - 2, 0), std::max(c.rank(0), 2));
+                                     return div(mul(rows, cast(c.tensor(4), DType::f32)), cast(c.tensor(6), DType::f32));
+                                   },
+                                   {0});
   return requantized(c, sums, factor, 7);
 }
 
@@ -144,7 +147,7 @@ Value quantized_convolution(Call& c) {
   Tensor sums = integer_convolution(c, {0, 2}, {3, 5});
   if (c.has(8)) sums = add(sums, along_axis(c.tensor(8), 1, sums.rank()));
   const Tensor factor =
-      c.prepared({1, 4, 6}, [&] { return div(mul(c.tensor(1), along_axis(c.tensor(4), 1, c.rank(0))), c.tensor(6)); });
+      c.prepared({1, 4, 6}, [&] { return div(mul(c.tensor(1), along_axis(c.tensor(4), 1, c.rank(0))), c.tensor(6)); }, {0});
   return requantized(c, sums, factor, 7);
 }
 

@@ -7,6 +7,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/error.hpp>
 
 #include <numeric>
 
@@ -36,7 +37,7 @@ Values layer_norms(Call& c) {
   const Tensor inverse = reciprocal(sqrt(add(mean(mul(difference, difference), axes, true), eps)));
   Tensor result = mul(cast(mul(difference, inverse), x.dtype()), c.tensor(1));
   if (c.has(2)) result = add(result, c.tensor(2));
-  return {c.like(result), center, inverse};
+  return {c.like(result), cast(center, DType::f32), cast(inverse, DType::f32)};
 }
 
 Value rms_norms(Call& c) {
@@ -50,6 +51,7 @@ Value rms_norms(Call& c) {
 Values batch_norms(Call& c) {
   const Tensor& x = c.tensor(0);
   const auto of_x = [&](size_t i) { return c.tensor(i).dtype() == x.dtype() ? c.tensor(i) : cast(c.tensor(i), x.dtype()); };
+  if (!c.integer("spatial", 1)) throw Error(Code::unsupported, "statistics of each element, spatial = 0, are not supported");
   const double eps = c.real("epsilon", 1e-5), momentum = c.real("momentum", 0.9);
   const bool training = c.integer("training_mode", 0) || (c.opset() < 14 && c.wants(1));
   if (!training) return {c.like(batch_norm(x, of_x(3), of_x(4), of_x(1), of_x(2), false, 0.1, eps))};
@@ -63,12 +65,18 @@ Values batch_norms(Call& c) {
 }
 
 Value instance_norms(Call& c) {
-  return c.like(instance_norm(c.tensor(0), {}, {}, c.tensor(1), c.tensor(2), true, 0.1, c.real("epsilon", 1e-5)));
+  const Tensor& x = c.tensor(0);
+  const double eps = c.real("epsilon", 1e-5);
+  if (x.rank() > 2 && x.count() != x.size(0) * x.size(1))
+    return c.like(instance_norm(x, {}, {}, c.tensor(1), c.tensor(2), true, 0.1, eps));
+  Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));  // one element for each channel is its own mean
+  shape[1] = c.tensor(2).count();
+  return c.like(contiguous(expand(reshape(c.tensor(2), shape), x.shape())));
 }
 
 // Before version 21, scale and bias belong to the groups.
 Value group_norms(Call& c) {
-  const int64_t groups = c.integer("num_groups", 1), channels = c.tensor(0).size(1);
+  const int64_t groups = c.positive_attribute("num_groups", 1), channels = c.tensor(0).size(1);
   const auto of_channels = [&](size_t i) {
     if (c.tensor(i).count() == channels) return c.tensor(i);
     return reshape(expand(reshape(c.tensor(i), {groups, 1}), {groups, channels / groups}), {channels});
@@ -86,13 +94,15 @@ Value lp_normalization(Call& c) {
 Value mean_variance(Call& c) {
   std::vector<int64_t> axes = c.integers("axes");
   if (axes.empty()) axes = {0, 2, 3};
+  std::erase_if(axes, [&](int64_t each) { return each >= c.rank(0); });
   const Tensor difference = sub(c.tensor(0), mean(c.tensor(0), axes, true));
   return c.like(div(difference, add(sqrt(mean(mul(difference, difference), axes, true)), 1e-9)));
 }
 
 Value local_response(Call& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t size = c.integer("size", 1), before = (size - 1) / 2;
+  const int64_t size = c.positive_attribute("size", 1), before = (size - 1) / 2;
+  if (x.rank() < 2) throw Error(Code::invalid, "x has no channels");
   std::vector<int64_t> pads(static_cast<size_t>(2 * (x.rank() - 2)), 0);
   pads.push_back(before);
   pads.push_back(size - 1 - before);

@@ -3,7 +3,7 @@
 
 namespace plugrad::io::onnx {
 
-// Input i with negative numbers counted from the end of an axis of this extent.
+// Input i with negative numbers counted from the end of an axis of input 0 that has this extent.
 Tensor places_of(const Call& c, size_t i, int64_t extent);
 
 // Positions in the flattened first axes of `shape`: those of the batch, and one for each number of the last axis of `index`

@@ -44,6 +44,11 @@ Value sum_of_products(Call& c) {
 // An operand whose first axis is its row axis, before the axes of the batch.
 Tensor batch_first(const Tensor& x) { return x.rank() < 3 ? x : movedim(x, {0}, {-2}); }
 
+Value determinant(Call& c) {
+  const Tensor& x = c.tensor(0);
+  return c.like(linalg::det(item_size(x.dtype()) < 4 ? cast(x, DType::f32) : x));
+}
+
 Value fused_product(Call& c) {
   const auto operand = [&](size_t i, const char* turns, const char* moves) {
     const Tensor x = c.integer(moves, 0) ? batch_first(c.tensor(i)) : c.tensor(i);
@@ -78,7 +83,13 @@ Value product_of_few_bits(Call& c) {
   if (c.has(4) && c.tensor(4).count()) throw Error(Code::unsupported, "g_idx, an order of columns, is not supported");
   if (bits != 2 && bits != 4 && bits != 8) throw Error(Code::unsupported, std::to_string(bits) + " bits are not 2, 4 or 8");
   if (block < 16 || k < 1 || n < 1) throw Error(Code::invalid, "K, N or block_size is not a size");
+  Call::positive(k, "K");
+  Call::positive(n, "N");
+  Call::positive(block, "block_size");
   const int64_t groups = (k + block - 1) / block, width = groups * block;
+  const int64_t codes_count = c.tensor(1).count(), scales_count = c.tensor(2).count();
+  if (scales_count != n * groups || codes_count != n * groups * (block * bits / 8))
+    throw Error(Code::invalid, "N, K and block_size do not fit the codes or the scales");
   const Tensor scales = c.prepared({2, 3}, [&] {
     const std::vector<double> scale = c.reals(2), zeros = block_zeros(c, n, groups, bits);
     std::vector<float> all;
@@ -103,7 +114,7 @@ constexpr Operator kProducts[] = {
     {"MatMul", product},
     {"Gemm", general_product},
     {"Einsum", sum_of_products},
-    {"Det", [](Call& c) { return c.like(linalg::det(c.tensor(0))); }},
+    {"Det", determinant},
     {"com.microsoft.FusedGemm", activated_product},
     {"com.microsoft.FusedMatMul", fused_product},
     {"com.microsoft.MatMulNBits", product_of_few_bits},

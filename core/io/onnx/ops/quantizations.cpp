@@ -39,7 +39,7 @@ Value quantized(Call& c) {
   return c.as(cast(clamp(x, range->low, range->high), DType::i32), type);
 }
 
-// What the codes of x stand for: the same roundings as with codes.
+// Quantises x and returns the numbers of its codes: the same roundings as with codes.
 Value fake_quantized(Call& c) {
   const auto range = range_of(c.has(2) ? c.type(2) : ElementType::u8);
   if (!range) throw Error(Code::unsupported, "codes of " + element_name(c.type(2)) + " are not supported");
@@ -47,7 +47,7 @@ Value fake_quantized(Call& c) {
   const Tensor scale = broadcast_to_input(c, cast(c.tensor(1), dtype));
   Tensor x = round(div(cast(c.tensor(0), dtype), scale));
   if (!c.has(2)) return c.like(mul(clamp(x, range->low, range->high), scale), 1);
-  const Tensor zero = c.prepared({2}, [&] { return broadcast_to_input(c, cast(c.tensor(2), dtype)); });
+  const Tensor zero = c.prepared({2}, [&] { return broadcast_to_input(c, cast(c.tensor(2), dtype)); }, {0});
   x = clamp(add(x, zero), range->low, range->high);
   return c.like(mul(sub(x, zero), scale), 1);
 }

@@ -11,6 +11,7 @@
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <optional>
 
@@ -19,6 +20,18 @@ namespace {
 
 using Activation = std::function<Tensor(const Tensor&)>;
 enum class Cell { rnn, gru, lstm };
+
+// The name in ONNX's spelling: some exporters write names in lower case.
+std::string canonical(const std::string& name) {
+  const auto lower = [](std::string text) {
+    for (char& each : text) each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+    return text;
+  };
+  for (const char* each : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "LeakyRelu", "Elu", "ThresholdedRelu",
+                           "Affine", "ScaledTanh", "HardSigmoid"})
+    if (lower(each) == lower(name)) return each;
+  return name;
+}
 
 Activation activation_named(const std::string& name, std::optional<double> alpha, std::optional<double> beta) {
   if (name == "Sigmoid") return sigmoid;
@@ -36,16 +49,26 @@ Activation activation_named(const std::string& name, std::optional<double> alpha
   throw Error(Code::unsupported, "the activation '" + name + "' is not supported");
 }
 
-std::vector<Activation> activations_of(const Call& c, std::vector<std::string> defaults, size_t direction) {
+bool takes_alpha(const std::string& name) {
+  return name == "LeakyRelu" || name == "Elu" || name == "ThresholdedRelu" || name == "Affine" || name == "ScaledTanh" ||
+         name == "HardSigmoid";
+}
+bool takes_beta(const std::string& name) { return name == "Affine" || name == "ScaledTanh" || name == "HardSigmoid"; }
+
+// The numbers of activation_alpha and activation_beta belong to the functions that take one, in the order of all directions.
+std::vector<Activation> activations_of(const Call& c, const std::vector<std::string>& defaults, size_t direction) {
   const std::vector<std::string> names = c.texts("activations");
   const std::vector<double> alphas = c.reals("activation_alpha"), betas = c.reals("activation_beta");
-  const auto number = [](const std::vector<double>& all, size_t i) {
-    return i < all.size() ? std::optional<double>(all[i]) : std::nullopt;
+  size_t next_alpha = 0, next_beta = 0;
+  const auto next = [](const std::vector<double>& all, size_t& at) {
+    return at < all.size() ? std::optional<double>(all[at++]) : std::nullopt;
   };
   std::vector<Activation> found;
-  for (size_t i = 0; i < defaults.size(); ++i) {
-    const size_t at = direction * defaults.size() + i;
-    found.push_back(activation_named(at < names.size() ? names[at] : defaults[i], number(alphas, at), number(betas, at)));
+  for (size_t at = 0; at < (direction + 1) * defaults.size(); ++at) {
+    const std::string name = canonical(at < names.size() ? names[at] : defaults[at % defaults.size()]);
+    const auto alpha = takes_alpha(name) ? next(alphas, next_alpha) : std::nullopt;
+    const auto beta = takes_beta(name) ? next(betas, next_beta) : std::nullopt;
+    if (at >= direction * defaults.size()) found.push_back(activation_named(name, alpha, beta));
   }
   return found;
 }
@@ -65,7 +88,7 @@ struct Direction {
   Tensor act(size_t i, const Tensor& x) const { return activations[i](clipped(x)); }
 };
 
-// What dynamic quantisation to uint8 makes of a state.
+// Returns a state as dynamic quantisation to uint8 rounds it.
 Tensor as_quantized(const Direction& d, const Tensor& x) {
   if (!d.quantized) return x;
   const DynamicallyQuantized q = quantized_dynamically(x);
@@ -150,6 +173,7 @@ Tensor lengths_of(const Call& c, int64_t length, int64_t batch) {
 Tensor dequantized_weight(const Call& c, size_t weight, size_t scale) {
   return c.prepared({weight, scale, scale + 1}, [&] {
     const Shape s = c.shape(scale);
+    if (!s.rank()) throw Error(Code::invalid, "a scale has no axes");
     const Shape shape = s.rank() == 1 || s.back() == 1 ? Shape{s[0], 1, 1} : Shape{s[0], 1, s[1]};
     Tensor w = cast(c.tensor(weight), DType::f32);
     if (c.has(scale + 1)) w = sub(w, reshape(cast(c.tensor(scale + 1), DType::f32), shape));
@@ -194,6 +218,7 @@ Values recurrent_layer(Call& c, const Layer& layer) {
   const std::string mode = c.text("direction", "forward");
   const size_t count = mode == "bidirectional" ? 2 : 1;
   const int64_t length = x.size(0), batch = x.size(1);
+  if (!length) throw Error(Code::unsupported, "a sequence of length 0 is not supported");
   const Tensor lengths = lengths_of(c, length, batch);
   const auto initial = [&](size_t i, size_t k, int64_t hidden) {
     if (!c.has(i)) return zeros({batch, hidden}, x.dtype(), c.device());

@@ -41,7 +41,10 @@ Tensor mean_over(const Tensor& x, const Shape& axes, bool keep) { return mean(x,
 Tensor product_over(const Tensor& x, const Shape& axes, bool keep) { return prod(x, axes, keep); }
 Tensor squares_over(const Tensor& x, const Shape& axes, bool keep) { return sum(mul(x, x), axes, keep); }
 Tensor sizes_over(const Tensor& x, const Shape& axes, bool keep) { return sum(abs(x), axes, keep); }
-Tensor length_over(const Tensor& x, const Shape& axes, bool keep) { return sqrt(sum(wide(mul(x, x)), axes, keep)); }
+Tensor length_over(const Tensor& x, const Shape& axes, bool keep) {
+  const Tensor y = is_floating(x.dtype()) ? x : cast(x, DType::f64);
+  return sqrt(sum(wide(mul(y, y)), axes, keep));
+}
 Tensor log_sum_over(const Tensor& x, const Shape& axes, bool keep) { return log(sum(x, axes, keep)); }
 
 bool is_empty_over(const Tensor& x, const Shape& axes) {
@@ -63,11 +66,13 @@ template <bool kMax> Tensor extremum_over(const Tensor& x, const Shape& axes, bo
   const Tensor none = sum(x, axes, keep);
   if (is_floating(x.dtype())) return full_like(none, kMax ? -infinity : infinity);
   using Limits = std::numeric_limits<int64_t>;
-  return full_like(none, kMax ? Limits::min() : Limits::max());
+  const Range range = range_of(element_type_of(x.dtype())).value_or(Range{Limits::min(), Limits::max()});
+  return cast(full_like(cast(none, DType::i64), kMax ? range.low : range.high), x.dtype());
 }
 
 template <bool kMax> Value position(Call& c) {
   const Tensor& x = c.tensor(0);
+  if (!x.rank()) return zeros({}, DType::i64, c.device());
   const int axis = Call::axis(c.integer("axis", 0), x.rank());
   const bool keep = c.integer("keepdims", 1), last = c.integer("select_last_index", 0);
   const Tensor in = last ? flip(x, {axis}) : x;
@@ -75,26 +80,19 @@ template <bool kMax> Value position(Call& c) {
   return last ? sub(Number(x.size(axis) - 1), index) : index;
 }
 
-Value cumulative_sum(Call& c) {
+// exclusive: element i is of the elements before i.
+template <Tensor (*scan)(const Tensor&, int)> Value cumulative(Call& c, double neutral) {
   const Tensor& x = c.tensor(0);
-  const int axis = Call::axis(c.integer(size_t{1}), x.rank());
-  const bool reverse = c.integer("reverse", 0);
-  const Tensor in = reverse ? flip(x, {axis}) : x;
-  Tensor result = cumsum(in, axis);
-  if (c.integer("exclusive", 0)) result = sub(result, in);
-  return c.like(reverse ? flip(result, {axis}) : result);
-}
-
-Value cumulative_product(Call& c) {
-  const Tensor& x = c.tensor(0);
-  const int axis = Call::axis(c.integer(size_t{1}), x.rank());
+  const int axis = Call::axis(c.integer(1), x.rank());
   const bool reverse = c.integer("reverse", 0);
   Tensor in = reverse ? flip(x, {axis}) : x;
   if (c.integer("exclusive", 0) && x.size(axis))
-    in = cat({ones_like(slice(in, axis, 0, 1)), slice(in, axis, 0, x.size(axis) - 1)}, axis);
-  const Tensor result = cumprod(in, axis);
+    in = cat({full_like(slice(in, axis, 0, 1), neutral), slice(in, axis, 0, x.size(axis) - 1)}, axis);
+  const Tensor result = scan(in, axis);
   return c.like(reverse ? flip(result, {axis}) : result);
 }
+Value cumulative_sum(Call& c) { return cumulative<cumsum>(c, 0); }
+Value cumulative_product(Call& c) { return cumulative<cumprod>(c, 1); }
 
 constexpr Operator kReductions[] = {
     {"ReduceSum", reduction<sum_over, same>},

@@ -82,7 +82,7 @@ Tensor place_weights(const Call& c, const Tensor& places, int64_t size) {
 
 Value aligned_regions(Call& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t height = c.integer("output_height", 1), width = c.integer("output_width", 1);
+  const int64_t height = c.positive_attribute("output_height", 1), width = c.positive_attribute("output_width", 1);
   const int64_t ratio = c.integer("sampling_ratio", 0), count = c.tensor(1).size(0);
   if (ratio < 1) throw Error(Code::unsupported, "a sampling_ratio of 0, which depends on each region, is not supported");
   const std::string mode = c.text("coordinate_transformation_mode", c.opset() >= 16 ? "half_pixel" : "output_half_pixel");
@@ -90,6 +90,7 @@ Value aligned_regions(Call& c) {
   const Tensor regions = sub(mul(c.tensor(1), c.real("spatial_scale", 1)), half ? 0.5 : 0.0);
   const auto weights = [&](int first, int64_t bins, int64_t size) {
     std::vector<double> steps;
+    Call::countable(static_cast<double>(bins) * static_cast<double>(ratio));
     for (int64_t i = 0; i < bins * ratio; ++i)
       steps.push_back(
           (static_cast<double>(i / ratio) + (static_cast<double>(i % ratio) + 0.5) / static_cast<double>(ratio)) /

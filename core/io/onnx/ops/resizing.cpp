@@ -46,6 +46,12 @@ Sampling sampling_of(const Call& c) {
   return s;
 }
 
+// The product is rounded to f32, as ONNX Runtime computes it: 10 times 0.7 is 7.
+int64_t scaled_extent(int64_t from, double scale) {
+  const float product = static_cast<float>(from) * static_cast<float>(scale);
+  return Call::countable(static_cast<double>(std::floor(product)));
+}
+
 std::vector<Resized> resized_axes(const Call& c) {
   const Shape x = c.shape(0);
   const bool old = c.node_is("Upsample") || c.opset() < 11;
@@ -62,7 +68,7 @@ std::vector<Resized> resized_axes(const Call& c) {
     const int64_t from = x[static_cast<size_t>(axis)];
     if (scales.empty())
       all.push_back({axis, from, sizes.at(k), static_cast<double>(sizes.at(k)) / static_cast<double>(from)});
-    else all.push_back({axis, from, static_cast<int64_t>(std::floor(static_cast<double>(from) * scales.at(k))), scales[k]});
+    else all.push_back({axis, from, scaled_extent(from, scales.at(k)), scales[k]});
   }
   return all;
 }
@@ -75,12 +81,12 @@ void keep_aspect(const Call& c, std::vector<Resized>& all) {
   const double scale = policy == "not_larger" ? low->scale : high->scale;
   for (Resized& each : all) {
     each.scale = scale;
-    each.to = static_cast<int64_t>(std::floor(scale * static_cast<double>(each.from) + 0.5));
+    each.to = Call::countable(std::floor(scale * static_cast<double>(each.from) + 0.5));
   }
 }
 
 // The place in the input of element i. align_corners divides by the rounded extent, as ONNX Runtime and PyTorch do.
-double place_of(const Resized& r, const std::string& mode, int64_t i) {
+double unbounded_place(const Resized& r, const std::string& mode, int64_t i) {
   const double at = static_cast<double>(i), from = static_cast<double>(r.from), to = static_cast<double>(r.to);
   if (mode == "asymmetric") return at / r.scale;
   if (mode == "align_corners") return r.to > 1 ? at * (from - 1) / (to - 1) : 0;
@@ -93,6 +99,12 @@ double place_of(const Resized& r, const std::string& mode, int64_t i) {
   }
   if (mode == "half_pixel") return (at + 0.5) / r.scale - 0.5;
   throw Error(Code::invalid, "the coordinate transformation '" + mode + "' is unknown");
+}
+
+// As above, at most a whole axis beyond the input, so that neighbours can be counted.
+double place_of(const Resized& r, const std::string& mode, int64_t i) {
+  const double reach = 2 * static_cast<double>(r.from) + 8;
+  return std::clamp(unbounded_place(r, mode, i), -reach, reach);
 }
 
 double nearest_place(double at, const std::string& mode) {
@@ -132,7 +144,8 @@ std::vector<double> resize_weights(const Resized& r, const Sampling& s) {
 Tensor resized_nearest(const Call& c, const Tensor& x, const Resized& r, const Sampling& s) {
   std::vector<int64_t> places;
   for (int64_t i = 0; i < r.to; ++i) {
-    const double at = nearest_place(place_of(r, s.coordinates, i), s.nearest);
+    const float place = static_cast<float>(place_of(r, s.coordinates, i));  // as ONNX Runtime computes it
+    const double at = nearest_place(static_cast<double>(place), s.nearest);
     places.push_back(static_cast<int64_t>(std::clamp<double>(at, 0, static_cast<double>(r.from - 1))));
   }
   bool repeats = r.to == r.from * (r.to / std::max<int64_t>(r.from, 1));
@@ -184,7 +197,9 @@ Value resized(Call& c) {
   }
   Tensor x = c.tensor(0);
   for (const Resized& r : all) {
-    if (!r.from || r.to < 0) throw Error(Code::invalid, "an axis is empty or its new extent is negative");
+    if (!r.from || r.to < 0 || !std::isfinite(r.scale) || r.scale <= 0 || !std::isfinite(r.begin) || !std::isfinite(r.end))
+      throw Error(Code::invalid, "an axis is empty, or its new extent, its scale or its region is not valid");
+    Call::countable(static_cast<double>(r.to) * (s.mode == "nearest" ? 1 : static_cast<double>(r.from)));
     if (r.from == r.to && r.scale == 1 && !crops) continue;
     x = s.mode == "nearest" ? resized_nearest(c, x, r, s) : resized_by_weights(c, x, r, s);
   }

@@ -28,6 +28,7 @@ Value scattered(Call& c) {
 
 Value scattered_nd(Call& c) {
   const Tensor &x = c.tensor(0), index = cast(c.tensor(1), DType::i64);
+  if (!index.rank()) throw Error(Code::invalid, "the indices have no axes");
   const int64_t used = index.shape().back();
   if (used > x.rank()) throw Error(Code::invalid, "the indices have more numbers than the data have axes");
   int64_t rows = 1, inner = 1;

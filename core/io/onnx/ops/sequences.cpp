@@ -18,7 +18,10 @@ size_t sequence_place(int64_t at, size_t count, bool end_allowed) {
 
 Value constructed(Call& c) {
   Values all;
-  for (size_t i = 0; i < c.inputs(); ++i) all.push_back(c.value(i));
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    c.tensor(i);  // throws for a sequence
+    all.push_back(c.value(i));
+  }
   return Value(std::move(all));
 }
 
@@ -29,6 +32,7 @@ Value element_at(Call& c) {
 
 Value inserted(Call& c) {
   Values all = c.sequence(0);
+  c.tensor(1);  // throws for a sequence
   const size_t place = c.has(2) ? sequence_place(c.integer(2), all.size(), true) : all.size();
   all.insert(all.begin() + static_cast<int64_t>(place), c.value(1));
   return Value(std::move(all));
@@ -45,7 +49,10 @@ Value joined_sequence(Call& c) {
   const Values& all = c.sequence(0);
   if (all.empty()) throw Error(Code::invalid, "an empty sequence cannot be joined");
   std::vector<Tensor> tensors;
-  for (const Value& each : all) tensors.push_back(each.tensor);
+  for (const Value& each : all) {
+    if (!each.tensor.defined()) throw Error(Code::invalid, "an element is not a tensor");
+    tensors.push_back(each.tensor);
+  }
   const int rank = tensors[0].rank();
   if (c.integer("new_axis", 0)) return c.as(stack(tensors, Call::axis(c.integer("axis", 0), rank + 1)), all[0].type);
   return c.as(cat(tensors, Call::axis(c.integer("axis", 0), rank)), all[0].type);
@@ -55,7 +62,7 @@ Value split_sequence(Call& c) {
   const Tensor& x = c.tensor(0);
   const int axis = Call::axis(c.integer("axis", 0), x.rank());
   const int64_t extent = x.size(axis);
-  std::vector<int64_t> sizes(static_cast<size_t>(extent), 1);
+  std::vector<int64_t> sizes(static_cast<size_t>(Call::countable(static_cast<double>(extent))), 1);
   if (c.has(1) && c.rank(1)) {
     sizes = c.integers(1);
   } else if (c.has(1)) {
@@ -79,9 +86,8 @@ Values mapped_sequence(Call& c) {
   std::vector<Values> results(body.outputs.size());
   for (size_t k = 0; k < c.sequence(0).size(); ++k) {
     for (size_t i = 0; i < c.inputs() && i < body.inputs.size(); ++i) {
-      Value value = c.value(i).sequence ? c.sequence(i).at(k) : c.value(i);
-      value.level = std::max(value.level, Level::shapes);
-      c.run().set(body.inputs[i], value);
+      const Value value = c.value(i).sequence ? c.sequence(i).at(k) : c.value(i);
+      c.run().set(body.inputs[i], raised(value, Level::shapes));
     }
     const Values outputs = c.run().run(body);
     for (size_t i = 0; i < outputs.size(); ++i) results[i].push_back(outputs[i]);

@@ -81,7 +81,7 @@ Value expanded(Call& c) { return c.like(expand(c.tensor(0), broadcast_shapes(c.s
 Tensor sliced(const Tensor& x, int axis, int64_t begin, int64_t end, int64_t step) {
   const int64_t extent = x.size(axis);
   if (!step) throw Error(Code::invalid, "a step is 0");
-  if (begin < 0) begin = std::max<int64_t>(begin + extent, step < 0 ? -1 : 0);
+  if (begin < 0) begin = std::max<int64_t>(begin + extent, 0);  // also for negative steps, unlike NumPy
   end = end < 0 ? std::max<int64_t>(end + extent, -1) : end;
   if (step > 0) {
     begin = std::min(begin, extent);
@@ -117,13 +117,16 @@ Values splits(Call& c) {
   std::vector<int64_t> sizes = c.has(1) ? c.integers(1) : c.integers("split");
   if (sizes.empty()) {
     const int64_t parts = c.integer("num_outputs", static_cast<int64_t>(c.outputs())), extent = x.size(axis);
-    if (parts < 1) throw Error(Code::invalid, "there are no outputs");
+    if (parts < 1 || parts != static_cast<int64_t>(c.outputs()))
+      throw Error(Code::invalid, "num_outputs is " + std::to_string(parts) + ", and the node has " +
+                                     std::to_string(c.outputs()) + " outputs");
     const int64_t part = (extent + parts - 1) / parts;
     for (int64_t k = 0; k < parts; ++k) sizes.push_back(std::clamp<int64_t>(extent - k * part, 0, part));
   }
   Values all;
   int64_t begin = 0;
   for (const int64_t size : sizes) {
+    if (size < 0 || size > x.size(axis) - begin) throw Error(Code::invalid, "the parts do not fit the axis");
     all.push_back(c.like(slice(x, axis, begin, begin + size)));
     begin += size;
   }
@@ -143,10 +146,15 @@ Value tiled(Call& c) {
   return c.like(repeat(c.tensor(0), repeats));
 }
 
+void require_image(const Call& c) {
+  if (c.rank(0) != 4) throw Error(Code::invalid, "x (batch, channels, height, width) is expected");
+}
+
 // Depth to space and back, by blocks of `size` pixels along both axes.
 Value depth_to_space(Call& c) {
   const Shape s = c.shape(0);
-  const int64_t size = c.integer("blocksize", 1), depth = s[1] / (size * size);
+  require_image(c);
+  const int64_t size = c.positive_attribute("blocksize", 1), depth = s[1] / size / size;
   const bool depth_first = c.text("mode", "DCR") == "DCR";
   const Tensor parts = depth_first
                            ? permute(reshape(c.tensor(0), {s[0], size, size, depth, s[2], s[3]}), {0, 3, 4, 1, 5, 2})
@@ -156,7 +164,8 @@ Value depth_to_space(Call& c) {
 
 Value space_to_depth(Call& c) {
   const Shape s = c.shape(0);
-  const int64_t size = c.integer("blocksize", 1);
+  require_image(c);
+  const int64_t size = c.positive_attribute("blocksize", 1);
   const Tensor parts = reshape(c.tensor(0), {s[0], s[1], s[2] / size, size, s[3] / size, size});
   const Shape order = c.text("mode", "DCR") == "CRD" ? Shape{0, 1, 3, 5, 2, 4} : Shape{0, 3, 5, 1, 2, 4};
   return c.like(reshape(permute(parts, order), {s[0], s[1] * size * size, s[2] / size, s[3] / size}));

@@ -16,7 +16,8 @@ namespace {
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
 template <double (*F)(double)> Value window_function(Call& c) {
-  const int64_t count = c.integer(0), period = c.integer("periodic", 1) ? count : count - 1;
+  const int64_t count = Call::countable(static_cast<double>(c.integer(0))),
+                period = c.integer("periodic", 1) ? count : count - 1;
   std::vector<double> all;
   for (int64_t k = 0; k < count; ++k)
     all.push_back(F(period ? kTwoPi * static_cast<double>(k) / static_cast<double>(period) : 0));
@@ -35,6 +36,7 @@ struct Complex {
 // The matrices (rows, columns) of cosines and sines of 2 pi row column / period, with a factor for each row.
 Complex waves(const Call& c, int64_t rows, int64_t columns, int64_t period, double sign, const std::vector<double>& factors,
               DType dtype) {
+  Call::countable(static_cast<double>(rows) * static_cast<double>(columns));
   std::vector<double> cosines, sines;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
@@ -54,6 +56,7 @@ Complex transform(const Call& c, Complex x, int64_t period, bool inverse, bool o
     if (x.imaginary.defined()) x.imaginary = slice(x.imaginary, last, 0, period);
     length = period;
   }
+  Call::positive(period, "the length of the transform");
   const int64_t columns = onesided && !inverse ? period / 2 + 1 : period;
   const std::vector<double> factors(static_cast<size_t>(length), inverse ? 1 / static_cast<double>(period) : 1);
   const Complex w = waves(c, length, columns, period, inverse ? 1 : -1, factors, x.real.dtype());
@@ -65,6 +68,7 @@ Complex transform(const Call& c, Complex x, int64_t period, bool inverse, bool o
 // A real signal from the half of a Hermitian spectrum.
 Tensor real_signal(const Call& c, const Complex& x, int64_t period) {
   const int64_t rows = std::min(x.real.size(-1), period / 2 + 1);
+  Call::countable(static_cast<double>(rows) * static_cast<double>(period));
   std::vector<double> factors;
   for (int64_t k = 0; k < rows; ++k)
     factors.push_back((k == 0 || 2 * k == period ? 1.0 : 2.0) / static_cast<double>(period));
@@ -105,15 +109,16 @@ Value short_time_fourier(Call& c) {
 
 // Triangular filters at equal distances on the mel scale, 2595 log10(1 + f / 700).
 Value mel_weights(Call& c) {
-  const int64_t bins = c.integer(0), length = c.integer(1), rate = c.integer(2), rows = length / 2 + 1;
+  const int64_t bins = Call::positive(c.integer(0), "num_mel_bins"), length = Call::positive(c.integer(1), "dft_length");
+  const int64_t rate = Call::positive(c.integer(2), "sample_rate"), rows = length / 2 + 1;
+  Call::countable(static_cast<double>(rows) * static_cast<double>(bins));
   const auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   const double low = mel(c.real(size_t{3})), high = mel(c.real(size_t{4})),
                step = (high - low) / static_cast<double>(bins + 2);
   std::vector<int64_t> place;
   for (int64_t k = 0; k < bins + 2; ++k) {
     const double frequency = 700 * (std::pow(10, (static_cast<double>(k) * step + low) / 2595) - 1);
-    place.push_back(
-        static_cast<int64_t>(std::floor(frequency * static_cast<double>(length + 1) / static_cast<double>(rate))));
+    place.push_back(Call::countable(std::floor(frequency * static_cast<double>(length + 1) / static_cast<double>(rate))));
   }
   std::vector<double> all(static_cast<size_t>(rows * bins));
   const auto at = [&](int64_t row, int64_t bin) -> double& {
