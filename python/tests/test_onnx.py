@@ -92,7 +92,11 @@ def test_unsigned_integers_are_carried_in_wider_ones(tmp_path):
                        [files.value("2a", "uint16", [2]), files.value("2b", "uint32", [1]),
                         files.value("2c", "uint64", [1])])
     a, b, c = np.array([40000, 1], "u2"), np.array([3 << 30], "u4"), np.array([3 << 62], "u8")
-    found = plugrad.onnx.load(path)(a, b, c)
+    model = plugrad.onnx.load(path)
+    arrays = model.run(None, {"a": a, "b": b, "c": c})
+    assert [each.dtype for each in arrays] == [a.dtype, b.dtype, c.dtype]
+    assert [each.tolist() for each in arrays] == [(each + each).tolist() for each in (a, b, c)]
+    found = model(a, b, c)
     assert [each.dtype for each in found] == [plugrad.int32, plugrad.int64, plugrad.int64]
     assert found[0].tolist() == (a + a).tolist()
     assert found[1].tolist() == (b + b).tolist()

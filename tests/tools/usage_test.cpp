@@ -45,7 +45,7 @@ struct Misuse {
 
 TEST(Usage, MisuseIsOneLineThatHelps) {
   const Misuse rows[] = {
-      {{}, "no command; expected one of backends, devices, train, eval, run, launch, trial, advise, new-plugin"},
+      {{}, "no command; expected one of backends, devices, train, eval, run, export, launch, trial, advise, new-plugin"},
       {{"trainn"}, "unknown command 'trainn'; did you mean 'train'?"},
       {{"device"}, "unknown command 'device'; did you mean 'devices'?"},
       {{"xyzzy"}, "unknown command 'xyzzy' (see plugrad --help)"},

@@ -34,10 +34,10 @@ std::string canonical(const std::string& name) {
 }
 
 Activation activation_named(const std::string& name, std::optional<double> alpha, std::optional<double> beta) {
-  if (name == "Sigmoid") return sigmoid;
-  if (name == "Tanh") return tanh;
-  if (name == "Relu") return relu;
-  if (name == "Softsign") return softsign;
+  if (name == "Sigmoid") return [](const Tensor& x) { return sigmoid(x); };
+  if (name == "Tanh") return [](const Tensor& x) { return tanh(x); };
+  if (name == "Relu") return [](const Tensor& x) { return relu(x); };
+  if (name == "Softsign") return [](const Tensor& x) { return softsign(x); };
   if (name == "Softplus") return [](const Tensor& x) { return softplus(x); };
   if (name == "LeakyRelu") return [=](const Tensor& x) { return leaky_relu(x, alpha.value_or(0.01)); };
   if (name == "Elu") return [=](const Tensor& x) { return elu(x, alpha.value_or(1)); };
