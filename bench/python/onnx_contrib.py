@@ -7,6 +7,7 @@ and exits with 1 if a row differs by more than 1e-5, or by more than one code.
 """
 import argparse
 import sys
+import tempfile
 
 import numpy as np
 import onnx
@@ -158,9 +159,10 @@ def difference(row):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"]).run(None, feed)
-    with open("/tmp/plugrad-contrib.onnx", "wb") as file:
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
         file.write(data)
-    loaded = plugrad.onnx.load("/tmp/plugrad-contrib.onnx")
+        file.flush()
+        loaded = plugrad.onnx.load(file.name)  # keeps the file open
     worst = 0.0
     for _ in range(2):
         for a, b in zip(loaded.run(None, feed), theirs):
