@@ -1,4 +1,5 @@
 #include <core/io/onnx/ops/named_activations.hpp>
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -39,8 +40,7 @@ Tensor softmax_of(const Tensor& x, int axis) { return softmax(x, axis); }
 Tensor log_softmax_of(const Tensor& x, int axis) { return log_softmax(x, axis); }
 Tensor hardmax_of(const Tensor& x, int axis) {
   const Tensor index = argmax(x, {axis}, true);
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
-  shape[static_cast<size_t>(axis)] = x.size(axis);
+  const Shape shape = shape_along(x.rank(), axis, x.size(axis));
   return cast(eq(reshape(arange(0, x.size(axis), 1, DType::i64, x.device()), shape), index), x.dtype());
 }
 
@@ -49,9 +49,7 @@ template <Tensor (*F)(const Tensor&, int)> Value normalized(Call& c) {
   const Tensor& x = c.tensor(0);
   if (c.opset() >= 13) return c.like(F(x, Call::axis(c.integer("axis", -1), x.rank())));
   const int first = Call::axis(c.integer("axis", 1), std::max(x.rank(), 1));
-  int64_t rows = 1, columns = 1;
-  for (int d = 0; d < x.rank(); ++d) (d < first ? rows : columns) *= x.size(d);
-  return c.like(reshape(F(reshape(x, {rows, columns}), 1), x.shape()));
+  return c.like(reshape(F(reshape(x, matrix_shape(x.shape(), first)), 1), x.shape()));
 }
 
 Value scaled_elu(Call& c) {
@@ -76,9 +74,7 @@ Value parametric_relu(Call& c) {
   const Tensor& x = c.tensor(0);
   Tensor slope = c.tensor(1);
   if (slope.rank() == 1 && slope.size(0) > 1 && x.rank() > 2 && slope.size(0) == x.size(1) && slope.size(0) != x.size(-1)) {
-    Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank() - 1), 1));
-    shape[0] = slope.size(0);
-    slope = reshape(slope, shape);
+    slope = reshape(slope, shape_along(x.rank() - 1, 0, slope.size(0)));
   }
   return c.like(where(ge(x, 0), x, mul(x, slope)));
 }

@@ -1,4 +1,5 @@
 #include <core/io/onnx/ops/named_activations.hpp>
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <core/io/onnx/ops/windows.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -146,9 +147,7 @@ Fit fitted(const Call& c, const Window& w, const Extents& extra) {
 
 Tensor plus_channels(const Tensor& x, const Tensor& bias) {
   if (!bias.defined()) return x;
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
-  shape[1] = bias.count();
-  return add(x, reshape(bias, shape));
+  return add(x, reshape(bias, shape_along(x.rank(), 1, bias.count())));
 }
 
 Value transposed_value(Call& c) {

@@ -1,4 +1,5 @@
 #include <core/io/onnx/ops/positions.hpp>
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -41,7 +42,7 @@ Tensor flat_positions(const Call& c, const Shape& shape, const Tensor& index, in
   int64_t batches = 1;
   for (int d = 0; d < batch; ++d) batches *= shape[static_cast<size_t>(d)];
   if (batch == 0) return flat;
-  Shape each(std::vector<int64_t>(static_cast<size_t>(flat.rank()), 1));
+  Shape each = ones_shape(flat.rank());
   for (int d = 0; d < batch; ++d) each[static_cast<size_t>(d)] = shape[static_cast<size_t>(d)];
   return add(flat, reshape(mul(c.arange(batches), stride), each));
 }
@@ -93,9 +94,7 @@ Value one_hot_values(Call& c) {
   const int rank = c.rank(0) + 1, axis = Call::axis(c.integer("axis", -1), rank);
   Tensor index = cast(c.tensor(0), DType::i64);
   index = unsqueeze(where(lt(index, 0), add(index, depth), index), axis);
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(rank), 1));
-  shape[static_cast<size_t>(axis)] = depth;
-  const Tensor hot = eq(index, reshape(c.arange(depth), shape));
+  const Tensor hot = eq(index, reshape(c.arange(depth), shape_along(rank, axis, depth)));
   return c.like(where(hot, select(c.tensor(2), 0, 1), select(c.tensor(2), 0, 0)), 2);
 }
 
@@ -129,7 +128,7 @@ Value reversed_sequences(Call& c) {
   const Tensor length = reshape(cast(c.tensor(1), DType::i64), {1, c.tensor(1).count()});
   Tensor index = where(lt(step, length), sub(sub(length, Number(1)), step), step);
   if (time == 1) index = transpose(index, 0, 1);
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
+  Shape shape = ones_shape(x.rank());
   shape[0] = index.size(0);
   shape[1] = index.size(1);
   return c.like(gather(x, time, contiguous(expand(reshape(index, shape), x.shape()))));

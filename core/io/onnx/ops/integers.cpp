@@ -1,4 +1,5 @@
 #include <core/io/onnx/ops/integer_products.hpp>
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <core/io/onnx/ops/windows.hpp>
 #include <plugrad/ops/activations.hpp>
@@ -17,9 +18,7 @@ namespace plugrad::io::onnx {
 Tensor along_axis(const Tensor& x, int axis, int rank) {
   if (x.count() == 1) return reshape(x, {});
   if (x.rank() != 1) return x;
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(rank), 1));
-  shape[static_cast<size_t>(axis)] = x.count();
-  return reshape(x, shape);
+  return reshape(x, shape_along(rank, axis, x.count()));
 }
 
 namespace {

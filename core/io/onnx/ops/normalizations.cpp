@@ -1,3 +1,4 @@
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -69,8 +70,7 @@ Value instance_norms(Call& c) {
   const double eps = c.real("epsilon", 1e-5);
   if (x.rank() > 2 && x.count() != x.size(0) * x.size(1))
     return c.like(instance_norm(x, {}, {}, c.tensor(1), c.tensor(2), true, 0.1, eps));
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));  // one element for each channel is its own mean
-  shape[1] = c.tensor(2).count();
+  const Shape shape = shape_along(x.rank(), 1, c.tensor(2).count());  // one element for each channel is its own mean
   return c.like(contiguous(expand(reshape(c.tensor(2), shape), x.shape())));
 }
 
@@ -121,8 +121,7 @@ Tensor folding_scale(Call& c, size_t scale, size_t variance) {
 }
 
 Value folded_weight(Call& c) {
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(c.rank(0)), 1));
-  shape[0] = c.tensor(0).size(0);
+  const Shape shape = shape_along(c.rank(0), 0, c.tensor(0).size(0));
   return c.like(mul(c.tensor(0), reshape(folding_scale(c, 1, 2), shape)));
 }
 

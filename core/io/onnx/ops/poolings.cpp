@@ -1,3 +1,4 @@
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <core/io/onnx/ops/windows.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -15,12 +16,6 @@
 
 namespace plugrad::io::onnx {
 namespace {
-
-Shape spatial_axes(const Tensor& x) {
-  std::vector<int64_t> axes;
-  for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
-  return Shape(axes);
-}
 
 struct PoolWindow : Window {
   Extents ceiled;  // more padding at the ends, for windows that begin inside and end beyond
@@ -163,11 +158,11 @@ Value unpooled(Call& c) {
 }
 
 constexpr Operator kPoolings[] = {
-    {"GlobalAveragePool", [](Call& c) { return c.like(mean(c.tensor(0), spatial_axes(c.tensor(0)), true)); }},
-    {"GlobalMaxPool", [](Call& c) { return c.like(amax(c.tensor(0), spatial_axes(c.tensor(0)), true)); }},
+    {"GlobalAveragePool", [](Call& c) { return c.like(mean(c.tensor(0), spatial_axes(c.rank(0)), true)); }},
+    {"GlobalMaxPool", [](Call& c) { return c.like(amax(c.tensor(0), spatial_axes(c.rank(0)), true)); }},
     {"GlobalLpPool",
      [](Call& c) {
-       return c.like(norm(c.tensor(0), static_cast<double>(c.integer("p", 2)), spatial_axes(c.tensor(0)), true));
+       return c.like(norm(c.tensor(0), static_cast<double>(c.integer("p", 2)), spatial_axes(c.rank(0)), true));
      }},
     {"MaxPool", max_pools},
     {"AveragePool", [](Call& c) { return c.like(average_pooled_value(c, c.tensor(0))); }},

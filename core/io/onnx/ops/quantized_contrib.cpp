@@ -1,4 +1,5 @@
 #include <core/io/onnx/ops/integer_products.hpp>
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <core/io/onnx/ops/windows.hpp>
 #include <plugrad/ops/activations.hpp>
@@ -37,9 +38,7 @@ Value coded_softmax(Call& c) {
   const int64_t axis = c.integer("axis", -1);
   if (c.integer("opset", 13) >= 13) return coded(c, softmax(x, Call::axis(axis, x.rank())), 3);
   const int first = Call::axis(axis, x.rank());
-  int64_t rows = 1, columns = 1;
-  for (int d = 0; d < x.rank(); ++d) (d < first ? rows : columns) *= x.size(d);
-  return coded(c, reshape(softmax(reshape(x, {rows, columns}), 1), x.shape()), 3);
+  return coded(c, reshape(softmax(reshape(x, matrix_shape(x.shape(), first)), 1), x.shape()), 3);
 }
 
 void require_channels_first(const Call& c) {
@@ -54,9 +53,7 @@ Value coded_average(Call& c) {
 Value coded_global_average(Call& c) {
   require_channels_first(c);
   const Tensor x = real_input(c, 0);
-  std::vector<int64_t> axes;
-  for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
-  return coded(c, mean(x, axes, true), 3);
+  return coded(c, mean(x, spatial_axes(x.rank()), true), 3);
 }
 
 Value coded_mean(Call& c) {

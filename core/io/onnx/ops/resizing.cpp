@@ -1,3 +1,4 @@
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <core/io/onnx/ops/windows.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -176,9 +177,7 @@ Tensor extrapolated(const Call& c, Tensor x, const std::vector<Resized>& all, co
       const double at = place_of(r, s.coordinates, i);
       beyond.push_back(at < 0 || at > static_cast<double>(r.from - 1));
     }
-    Shape shape(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
-    shape[static_cast<size_t>(r.axis)] = r.to;
-    x = where(ne(c.made(beyond, shape), 0), c.real("extrapolation_value", 0), x);
+    x = where(ne(c.made(beyond, shape_along(x.rank(), r.axis, r.to)), 0), c.real("extrapolation_value", 0), x);
   }
   return x;
 }

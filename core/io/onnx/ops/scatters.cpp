@@ -1,4 +1,5 @@
 #include <core/io/onnx/ops/positions.hpp>
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/integers.hpp>
@@ -52,7 +53,7 @@ Value scattered_tensor(Call& c) {
   Tensor place = expand(reshape(c.arange(count), {1, count}), {batch, count});
   if (c.has(2)) place = add(place, reshape(cast(c.tensor(2), DType::i64), {batch, 1}));
   if (c.text("mode", "linear") == "circular") place = remainder(place, past.size(axis));
-  Shape shape(std::vector<int64_t>(static_cast<size_t>(past.rank()), 1));
+  Shape shape = ones_shape(past.rank());
   shape[0] = batch;
   shape[static_cast<size_t>(axis)] = count;
   return c.like(scatter(past, axis, contiguous(expand(reshape(place, shape), update.shape())), update));

@@ -1,3 +1,4 @@
+#include <core/io/onnx/ops/shape_parts.hpp>
 #include <core/io/onnx/ops/tables.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -39,11 +40,9 @@ Value transposed(Call& c) {
 }
 
 Value flattened(Call& c) {
-  const Shape shape = c.shape(0);
-  int64_t axis = c.integer("axis", 1), rows = 1, columns = 1;
-  if (axis < 0) axis += shape.rank();
-  for (int d = 0; d < shape.rank(); ++d) (d < axis ? rows : columns) *= shape[static_cast<size_t>(d)];
-  return c.like(reshape(c.tensor(0), {rows, columns}));
+  int64_t first = c.integer("axis", 1);
+  if (first < 0) first += c.rank(0);
+  return c.like(reshape(c.tensor(0), matrix_shape(c.shape(0), first)));
 }
 
 std::vector<int64_t> listed_axes(const Call& c) { return c.has(1) ? c.integers(1) : c.integers("axes"); }
@@ -141,9 +140,8 @@ Value concatenated(Call& c) {
 
 Value tiled(Call& c) {
   if (c.opset() >= 6) return c.like(repeat(c.tensor(0), Shape(c.integers(1))));
-  Shape repeats(std::vector<int64_t>(static_cast<size_t>(c.rank(0)), 1));
-  repeats[static_cast<size_t>(Call::axis(c.integer(2), c.rank(0)))] = c.integer(1);
-  return c.like(repeat(c.tensor(0), repeats));
+  const int axis = Call::axis(c.integer(2), c.rank(0));
+  return c.like(repeat(c.tensor(0), shape_along(c.rank(0), axis, c.integer(1))));
 }
 
 void require_image(const Call& c) {
