@@ -103,7 +103,6 @@ void read_attribute(WireReader& in, AttributeMessage& attribute) {
       case 7: in.reals(attribute.reals); return true;
       case 8: in.integers(attribute.integers); return true;
       case 9: attribute.texts.push_back(in.text()); return true;
-      case 20: attribute.type = in.integer(); return true;
       case 21: attribute.reference = in.text(); return true;
       case 22:
       case 23: attribute.sparse = true; return false;
@@ -158,7 +157,6 @@ void read_function(WireReader& in, FunctionMessage& function) {
       case 1: function.name = in.text(); return true;
       case 4: function.inputs.push_back(in.text()); return true;
       case 5: function.outputs.push_back(in.text()); return true;
-      case 6: function.attributes.push_back(in.text()); return true;
       case 7: read_node(in, function.nodes.emplace_back()); return true;
       case 9: read_opset(in, function.opsets.emplace_back()); return true;
       case 10: function.domain = in.text(); return true;

@@ -43,7 +43,7 @@ struct ValueMessage {
 struct GraphMessage;
 struct AttributeMessage {
   std::string name, text, reference;  // reference: to an attribute of the function
-  int64_t type = 0, integer = 0;
+  int64_t integer = 0;
   float real = 0;
   std::vector<float> reals;
   std::vector<int64_t> integers;
@@ -74,7 +74,7 @@ struct OpsetMessage {
 
 struct FunctionMessage {
   std::string name, domain, overload;
-  std::vector<std::string> inputs, outputs, attributes;
+  std::vector<std::string> inputs, outputs;
   std::vector<AttributeMessage> defaults;
   std::vector<NodeMessage> nodes;
   std::vector<OpsetMessage> opsets;

@@ -54,12 +54,10 @@ class Call {
   Call(Run& run, const Node& node, Values inputs, bool constant)
       : run_(run), node_(node), inputs_(std::move(inputs)), constant_(constant) {}
 
-  const Node& node() const { return node_; }
   Run& run() const { return run_; }
   Device device() const;
   int64_t opset() const;
   bool node_is(std::string_view op) const;
-  bool is_constant() const { return constant_; }  // whether the results are below the level data
 
   size_t inputs() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].present(); }
@@ -123,7 +121,7 @@ class Call {
   Run& run_;
   const Node& node_;
   Values inputs_;
-  bool constant_;
+  bool constant_;  // whether the results are below the level data
   mutable std::set<const AttributeMessage*> read_;
 };
 

@@ -41,8 +41,6 @@ class Run {
 
   Device device() const { return loaded_.device; }
   const OpenedFile& file() const { return loaded_.file; }
-  bool recording() const { return recording_; }
-  Plan& plan() const { return plan_; }
 
   void set(ValueId id, Value value) { frame_[static_cast<size_t>(id)] = std::move(value); }
   // Executes the nodes, and returns the outputs.

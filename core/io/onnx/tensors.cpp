@@ -106,9 +106,6 @@ template <class From, class To> std::vector<char> widened(const std::vector<char
   if (!from.empty()) std::memcpy(from.data(), raw.data(), raw.size());
   return converted<To>(from);
 }
-}  // namespace
-
-namespace {
 
 // The elements of a tensor as they are in a file: either in a part of a file, or on the host.
 struct RawElements {
