@@ -56,6 +56,9 @@ class OnnxModel:
         constants = {name: self._tensor(value, device) for name, value in (bind or {}).items()}
         self._path = os.fspath(path)
         self._model = _plugrad._load_onnx(path, device, constants, record)
+        self._inputs = [Declaration(*each) for each in self._model.inputs()]
+        self._outputs = [Declaration(*each) for each in self._model.outputs()]
+        self._device: str = self._model.device()
 
     @staticmethod
     def _tensor(value: Any, device: Any) -> Tensor:
@@ -64,18 +67,18 @@ class OnnxModel:
     @property
     def inputs(self) -> list[Declaration]:
         """The inputs, in the order of positional arguments."""
-        return [Declaration(*each) for each in self._model.inputs()]
+        return list(self._inputs)
 
     @property
     def outputs(self) -> list[Declaration]:
         """The outputs, in the order of the results."""
-        return [Declaration(*each) for each in self._model.outputs()]
+        return list(self._outputs)
 
     def _arguments(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         given = list(args)
         if len(given) == 1 and isinstance(given[0], Mapping):
             named = {**given.pop(), **named}
-        declared = self.inputs
+        declared = self._inputs
         values: dict[str, Any] = {each.name: value for each, value in zip(declared, given)}
         names = [each.name for each in declared]
         wrong = [name for name in named if name not in names or name in values]
@@ -89,12 +92,11 @@ class OnnxModel:
         return [self._value(values.get(name)) for name in names]
 
     def _value(self, value: Any) -> Any:
-        device = self._model.device()
         if value is None:
             return None
         if isinstance(value, list) and all(isinstance(each, Tensor) or hasattr(each, "dtype") for each in value):
-            return [self._tensor(each, device) for each in value]
-        return self._tensor(value, device)
+            return [self._tensor(each, self._device) for each in value]
+        return self._tensor(value, self._device)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Returns the output, or a tuple of several: tensors, lists of tensors for sequences, None for absent values.
@@ -110,11 +112,11 @@ class OnnxModel:
         """Returns outputs as NumPy arrays, as onnxruntime.InferenceSession.run does, unsigned integers in their own dtype.
         None stands for all outputs."""
         made: list[Any] = self._model.call(self._arguments((), input_feed))
-        names = [each.name for each in self.outputs]
+        names = [each.name for each in self._outputs]
         unknown = [name for name in output_names or () if name not in names]
         if unknown:
             raise ValueError(f"[{self._path}] there is no output {unknown[0]!r}: the outputs are {', '.join(names)}")
-        arrays = [_array(value, each.type) for each, value in zip(self.outputs, made)]
+        arrays = [_array(value, each.type) for each, value in zip(self._outputs, made)]
         return arrays if output_names is None else [arrays[names.index(name)] for name in output_names]
 
     def save(self, path: str | os.PathLike[str], *args: Any, **named: Any) -> None:

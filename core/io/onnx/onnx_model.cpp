@@ -94,6 +94,7 @@ struct OnnxModel::State {
       if (bound == options.bind.end()) {
         free.push_back(i);
         inputs.push_back(onnx::declared(messages[i]));
+        tensors.push_back(onnx::declared({messages[i].name, onnx::innermost_of(messages[i].type)}));
       } else {
         bind(i, bound->second);
       }
@@ -124,21 +125,22 @@ struct OnnxModel::State {
   using Symbols = std::map<std::string, int64_t>;
   void check_tensor(const OnnxDeclaration& input, const Tensor& tensor, Symbols* symbols) const {
     if (!tensor.defined()) fail("input " + quote(input.name) + " is not given");
-    const std::string given = std::string(dtype_name(tensor.dtype())) + " " + tensor.shape().text();
-    const std::string expected = "input " + input.text() + " is expected, not " + given;
+    const auto differs = [&](const std::string& how = "") {
+      fail("input " + input.text() + " is expected, not " + dtype_name(tensor.dtype()) + " " + tensor.shape().text() + how);
+    };
     if (tensor.device() != loaded.device)
       fail("input " + quote(input.name) + " is on " + tensor.device().name() + ", the model on " + loaded.device.name());
-    if (input.dtype && tensor.dtype() != *input.dtype) fail(expected);
+    if (input.dtype && tensor.dtype() != *input.dtype) differs();
     if (!input.shape) return;
-    if (static_cast<size_t>(tensor.rank()) != input.shape->size()) fail(expected);
+    if (static_cast<size_t>(tensor.rank()) != input.shape->size()) differs();
     for (size_t d = 0; d < input.shape->size(); ++d) {
       const auto& extent = (*input.shape)[d];
       const int64_t found = tensor.size(static_cast<int>(d));
-      if (extent.value && *extent.value != found) fail(expected);
+      if (extent.value && *extent.value != found) differs();
       if (extent.value || extent.symbol.empty() || !symbols) continue;
       const auto [at, fresh] = symbols->try_emplace(extent.symbol, found);
       if (!fresh && at->second != found)
-        fail(expected + ": " + extent.symbol + " is " + std::to_string(at->second) + " in another input");
+        differs(": " + extent.symbol + " is " + std::to_string(at->second) + " in another input");
     }
   }
 
@@ -151,14 +153,13 @@ struct OnnxModel::State {
     for (size_t i = 0; i < given.size(); ++i) {
       const onnx::TypeMessage& type = loaded.model.inputs[free[i]].type;
       const onnx::ElementType element = onnx::element_of(type);
-      const OnnxDeclaration innermost = onnx::declared({inputs[i].name, onnx::innermost_of(type)});
       if (const auto* tensor = std::get_if<Tensor>(&given[i])) {
-        check_tensor(innermost, *tensor, &symbols);
+        check_tensor(tensors[i], *tensor, &symbols);
         values.emplace_back(*tensor, element);
       } else if (const auto* all = std::get_if<std::vector<Tensor>>(&given[i])) {
         onnx::Values parts;
         for (const Tensor& each : *all) {
-          check_tensor(innermost, each, nullptr);
+          check_tensor(tensors[i], each, nullptr);
           parts.emplace_back(each, element);
         }
         values.emplace_back(std::move(parts));
@@ -282,6 +283,7 @@ struct OnnxModel::State {
   CompiledStep step;
   std::vector<size_t> free;  // the numbers of the inputs that calls give
   std::vector<OnnxDeclaration> inputs, outputs;
+  std::vector<OnnxDeclaration> tensors;  // of inputs: the tensors in sequences and optionals
   std::vector<std::pair<onnx::ValueId, onnx::Value>> bound;
   std::mutex mutex;
   std::list<onnx::KeptPlan> plans;  // the last used first
