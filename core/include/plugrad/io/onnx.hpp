@@ -1,9 +1,9 @@
 // ONNX models: a file runs on any device, and its calls are recorded like a compiled function's.
 //
-// Operators of ONNX's opsets 1 to 28 and the common ones of com.microsoft are mapped to plugrad's functions. Values that
-// depend on constants and on the shapes of the inputs alone are computed once for a set of shapes; control flow that they
-// decide costs nothing afterwards. Types without a dtype are carried in wider ones: uint16 in i32, uint32 and uint64 in i64
-// (with the bits of uint64), integers of 2 and 4 bits in i8 and u8.
+// Operators of ONNX's opsets 7 to 28, most of older opsets, and the common ones of com.microsoft are mapped to plugrad's
+// functions. Values that depend on constants and on the shapes of the inputs alone are computed once for a set of shapes;
+// control flow that they decide costs nothing afterwards. Types without a dtype are carried in wider ones: uint16 in i32,
+// uint32 and uint64 in i64 (with the bits of uint64), integers of 2 and 4 bits in i8 and u8.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
