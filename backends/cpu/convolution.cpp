@@ -1,9 +1,9 @@
 #include <backends/cpu/convolution.hpp>
 
+#include <backends/cpu/windows.hpp>
+
 namespace plugrad::cpu {
 namespace {
-
-using Extents = std::array<int64_t, 3>;
 
 constexpr int64_t kPlaneBytes = 1 << 20;   // the most bytes of planes at a time
 constexpr int64_t kWindowBytes = 28672;    // of planes read by a panel of results: they fit the L1 cache
@@ -14,29 +14,9 @@ constexpr int64_t kTasks = 8;              // enough for several threads
 constexpr int64_t kTaskWork = 1 << 20;     // multiplications worth a task
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
-int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
 
-// The last axes of a view as three.
-Extents spatial(const plugrad_view& v) {
-  Extents e{1, 1, 1};
-  for (int i = 2; i < v.rank; ++i) e[3 - (v.rank - i)] = v.shape[i];
-  return e;
-}
-
-// The arguments of a convolution, for three axes.
-struct Windows {
-  Extents size, stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
-  int64_t groups;
-
-  Windows(const plugrad_view& weight, const plugrad_convolution& given) : size(spatial(weight)), groups(given.groups) {
-    const int axes = weight.rank - 2;
-    for (int i = 0; i < axes; ++i) {
-      const int to = 3 - axes + i;
-      stride[to] = given.stride[i];
-      padding[to] = given.padding[i];
-      dilation[to] = given.dilation[i];
-    }
-  }
+struct Windows : WindowShape {
+  using WindowShape::WindowShape;
 
   // Windows over x: one phase.
   PlaneAxis of_input(int i, int64_t extent, int64_t count) const {
@@ -74,6 +54,7 @@ struct Windows {
 // How weights are read: as (groups, rows, channels, window).
 struct WeightOrder {
   int64_t group, row, channel;  // steps in elements
+  bool taps_first;              // the products' order: tap by tap, in the blocks of sum_blocks; or channel by channel
 };
 
 template <class T> class Correlating {
@@ -116,7 +97,7 @@ template <class T> class Correlating {
   // One phase of the result along each axis, with its share of the weights.
   struct Job {
     std::array<const Phase*, 3> phases;
-    std::vector<int64_t> distances;
+    std::vector<int64_t> distances, block_ends;
     int64_t before;  // columns of weights in the jobs before it
     int64_t depth() const { return static_cast<int64_t>(distances.size()); }
     int64_t lines() const { return static_cast<int64_t>(phases[0]->taps.size() * phases[1]->taps.size()); }
@@ -154,7 +135,8 @@ template <class T> class Correlating {
     for (const Phase& d : planes_.axis(0).phases)
       for (const Phase& h : planes_.axis(1).phases)
         for (const Phase& w : planes_.axis(2).phases) {
-          jobs_.push_back({{&d, &h, &w}, planes_.distances({&d, &h, &w}), before});
+          jobs_.push_back({{&d, &h, &w}, planes_.distances({&d, &h, &w}, order_.taps_first), {}, before});
+          list_blocks(jobs_.back());
           before += jobs_.back().depth();
         }
   }
@@ -191,6 +173,11 @@ template <class T> class Correlating {
   void pack_rows(const ConvolutionKernels<T>& kernels, const T* from, const Job& job, int64_t rows, T* to,
                  int64_t width) const {
     const int64_t taps = product(size_);
+    if (order_.taps_first) {  // a single job has all taps
+      for (int64_t tap = 0; tap < taps; ++tap)
+        kernels.copy(channels_, rows, {from + tap, order_.channel, order_.row}, to + tap * channels_ * width, width);
+      return;
+    }
     if (job.taps() == taps) {  // in the order of the weights
       const int64_t runs = order_.channel == taps ? 1 : channels_, length = channels_ * taps / runs;
       for (int64_t i = 0; i < runs; ++i)
@@ -248,7 +235,7 @@ template <class T> class Correlating {
     }
     if (std::ranges::any_of(counts, [](int64_t count) { return count <= 0; })) return;
     c.depth = job.depth();
-    c.block = block_of(job);
+    c.block_ends = job.block_ends.data();
     c.distances = job.distances.data();
     c.image_step = planes_.image_step();
     c.lines = counts[1];
@@ -283,6 +270,14 @@ template <class T> class Correlating {
         }
   }
 
+  void list_blocks(Job& job) const {
+    if (order_.taps_first) {
+      for (const SumBlock& each : sum_blocks<T>(job.taps(), channels_))
+        job.block_ends.push_back((each.tap + each.taps - 1) * channels_ + each.channel + each.channels);
+      return;
+    }
+    for (int64_t end = 0; end < job.depth();) job.block_ends.push_back(end = std::min(job.depth(), end + block_of(job)));
+  }
   // Returns a number of products such that the planes read by a panel, or the weights, fit the L1 cache.
   int64_t block_of(const Job& job) const {
     const int64_t depth = std::max<int64_t>(job.depth(), 1);
@@ -308,16 +303,15 @@ template <class T> Correlating<T> forward_plan(const Call& call) {
   const plugrad_view &x = call.in(0), &weight = call.in(1);
   const Windows windows(weight, call.attributes<plugrad_convolution>());
   const int64_t rows = weight.shape[0] / windows.groups, channels = weight.shape[1], size = product(windows.size);
-  return {call,    windows.over_input(spatial(x), spatial(call.out())), rows, channels,
-          windows, {rows * channels * size, channels * size, size}};
+  return {call,    windows.over_input(spatial(x), spatial(call.out())),  rows, channels,
+          windows, {rows * channels * size, channels * size, size, true}};
 }
 template <class T> Correlating<T> input_gradient_plan(const Call& call) {
   const plugrad_view &grad = call.in(0), &weight = call.in(1);
   const Windows windows(weight, call.attributes<plugrad_convolution>());
   const int64_t channels = weight.shape[0] / windows.groups, rows = weight.shape[1], size = product(windows.size);
-  return {call,    windows.over_output(spatial(grad), spatial(call.out())),
-          rows,    channels,
-          windows, {rows * channels * size, size, rows * size}};
+  return {call,    windows.over_output(spatial(grad), spatial(call.out())), rows, channels,
+          windows, {rows * channels * size, size, rows * size, false}};
 }
 
 }  // namespace

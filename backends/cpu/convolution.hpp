@@ -24,11 +24,12 @@ struct EqualStrips {
 // Results at lines of positions in planes:
 // out[row, position] = bias[row] + sum_i weights[row, i] planes[position + distance[i]].
 template <class T> struct Correlation {
-  int64_t rows, depth, block;  // block: products to sum before the sum is added to the total
-  const T* weights;            // in strips of EqualStrips, product by product; or `width` elements for each product
-  int64_t width;               // for correlate_rows: the rows and the padding of the last vector
-  const int64_t* distances;    // depth
-  const T* bias;               // rows, or width; or null
+  int64_t rows, depth;
+  const int64_t* block_ends;  // the sum of a block of products is added to the total; the last block ends at depth
+  const T* weights;           // in strips of EqualStrips, product by product; or `width` elements for each product
+  int64_t width;              // for correlate_rows: the rows and the padding of the last vector
+  const int64_t* distances;   // depth
+  const T* bias;              // rows, or width; or null
   const T* planes;
   int64_t images, image_step, lines, line_step, columns;  // the positions: images of lines of columns
   T* out;

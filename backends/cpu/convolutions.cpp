@@ -6,6 +6,7 @@
 
 #include <backends/cpu/convolution.hpp>
 #include <backends/cpu/packing-inl.hpp>
+#include <backends/cpu/pixels-inl.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/runs-inl.hpp>
 #include <plugrad/sdk/rows.hpp>
@@ -128,24 +129,25 @@ template <class T> struct Kernel : Runs<T> {
   static constexpr std::array<RunStrip, sizeof...(i)> strips(std::integer_sequence<int, i...>) {
     return {run_strip<i + 1, vectors>...};
   }
-  template <int vectors> static void run_strips(const Correlation<T>& c, int64_t begin, const Panel& panel) {
+  template <int vectors> static void run_strips(const Correlation<T>& c, int64_t begin, int64_t end, const Panel& panel) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, vectors == kLongPanel ? 1 : kStripRows>());
     const EqualStrips all{c.rows};
     for (int64_t i = 0; i < all.count(); ++i) {
       const int64_t row = all.begin(i), rows = all.begin(i + 1) - row;
-      kRun[static_cast<size_t>(rows - 1)](c, row, begin, std::min(begin + c.block, c.depth), panel);
+      kRun[static_cast<size_t>(rows - 1)](c, row, begin, end, panel);
     }
   }
 
   // Runs panels with a common block of weights while the block is in the cache.
   static void run_panels(const Correlation<T>& c, Panel* panels, int count) {
-    for (int64_t begin = 0; begin < c.depth; begin += c.block)
+    const int64_t* end = c.block_ends;
+    for (int64_t begin = 0; begin < c.depth; begin = *end++)
       for (Panel* panel = panels; panel < panels + count; ++panel) {
-        if (panel->vectors == 1) run_strips<1>(c, begin, *panel);
-        else if (panel->vectors == 2) run_strips<2>(c, begin, *panel);
-        else if (panel->vectors == 3) run_strips<std::min(3, kPanel)>(c, begin, *panel);
-        else if (panel->vectors == kPanel) run_strips<kPanel>(c, begin, *panel);
-        else run_strips<kLongPanel>(c, begin, *panel);
+        if (panel->vectors == 1) run_strips<1>(c, begin, *end, *panel);
+        else if (panel->vectors == 2) run_strips<2>(c, begin, *end, *panel);
+        else if (panel->vectors == 3) run_strips<std::min(3, kPanel)>(c, begin, *end, *panel);
+        else if (panel->vectors == kPanel) run_strips<kPanel>(c, begin, *end, *panel);
+        else run_strips<kLongPanel>(c, begin, *end, *panel);
       }
   }
 
@@ -174,11 +176,17 @@ template <class T> struct Kernel : Runs<T> {
 
   template <int vectors> static constexpr int kPositions = vectors > 2 || kPanel == 2 ? 6 : 8;
 
-  // Positions of a line, for the products from `begin` on. to: their sums.
+  struct Products {
+    int64_t begin, end;
+  };
+
+  // Positions of a line, for some products. to: their sums.
   template <int positions, int vectors>
-  static HWY_NOINLINE void run_positions(const Correlation<T>& c, int64_t begin, int64_t column, const T* planes, T* to) {
+  static HWY_NOINLINE void run_positions(const Correlation<T>& c, Products products, int64_t column, const T* planes,
+                                         T* to) {
     const D d;
-    const int64_t wide = lanes(), end = std::min(begin + c.block, c.depth), width = c.width;
+    const auto [begin, end] = products;
+    const int64_t wide = lanes(), width = c.width;
     V sums[positions][vectors];
 #pragma GCC unroll 8
     for (int p = 0; p < positions; ++p)
@@ -207,14 +215,14 @@ template <class T> struct Kernel : Runs<T> {
       }
   }
 
-  using RunPositions = void (*)(const Correlation<T>&, int64_t, int64_t, const T*, T*);
+  using RunPositions = void (*)(const Correlation<T>&, Products, int64_t, const T*, T*);
   template <int vectors, int... i>
   static constexpr std::array<RunPositions, sizeof...(i)> runs(std::integer_sequence<int, i...>) {
     return {run_positions<i + 1, vectors>...};
   }
 
-  // All positions, for the products from `begin` on.
-  template <int vectors> static void run_lines(const Correlation<T>& c, int64_t begin, int64_t column) {
+  // All positions, for some products.
+  template <int vectors> static void run_lines(const Correlation<T>& c, Products products, int64_t column) {
     constexpr int64_t kMost = kPositions<vectors>;
     static constexpr auto kRun = runs<vectors>(std::make_integer_sequence<int, kPositions<vectors>>());
     const int64_t count = (c.columns + kMost - 1) / kMost;
@@ -223,7 +231,7 @@ template <class T> struct Kernel : Runs<T> {
       const T* planes = c.planes + line / c.lines * c.image_step + line % c.lines * c.line_step;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t some = (i + 1) * c.columns / count - i * c.columns / count;
-        kRun[static_cast<size_t>(some - 1)](c, begin, column, planes, to);
+        kRun[static_cast<size_t>(some - 1)](c, products, column, planes, to);
         planes += some;
         to += some * c.width;
       }
@@ -231,14 +239,16 @@ template <class T> struct Kernel : Runs<T> {
   }
 
   static void correlate_rows(const Correlation<T>& c) {
-    for (int64_t column = 0; column < c.width; column += kPanel * lanes())
-      for (int64_t begin = 0; begin < c.depth; begin += c.block) {
-        const int64_t rest = (c.width - column) / lanes();
-        if (rest == 1) run_lines<1>(c, begin, column);
-        else if (rest == 2) run_lines<2>(c, begin, column);
-        else if (rest == 3) run_lines<std::min(3, kPanel)>(c, begin, column);
-        else run_lines<kPanel>(c, begin, column);
+    for (int64_t column = 0; column < c.width; column += kPanel * lanes()) {
+      const int64_t rest = (c.width - column) / lanes(), *end = c.block_ends;
+      for (int64_t begin = 0; begin < c.depth; begin = *end++) {
+        const Products some{begin, *end};
+        if (rest == 1) run_lines<1>(c, some, column);
+        else if (rest == 2) run_lines<2>(c, some, column);
+        else if (rest == 3) run_lines<std::min(3, kPanel)>(c, some, column);
+        else run_lines<kPanel>(c, some, column);
       }
+    }
     store_rows(c);
   }
   static void store_rows(const Correlation<T>& c) {
@@ -368,19 +378,27 @@ template <class T> struct Kernel : Runs<T> {
   static ConvolutionKernels<T> kernels() {
     return {Runs<T>::copy_line, Packing<T>::copy, correlate, correlate_rows, weight_gradient, few_rows_gradient};
   }
-  static void forward(const Call& call) { run_convolution<T>(call, kernels()); }
+  static void forward(const Call& call) {
+    if (is_better_by_pixels<T>(call)) run_by_pixels<T>(call, Pixels<T>::kernels());
+    else run_convolution<T>(call, kernels());
+  }
+  static uint64_t forward_workspace(const Call& call) {
+    return is_better_by_pixels<T>(call) ? pixels_workspace<T>(call, Pixels<T>::kColumns) : convolution_workspace<T>(call);
+  }
   static void input_gradient(const Call& call) { run_input_gradient<T>(call, kernels()); }
   static void weights(const Call& call) { run_weight_gradient<T>(call, kernels()); }
 };
 
-template <auto run, auto workspace, class T> constexpr KernelRow row(uint32_t opcode) {
-  constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
-  return with_workspace<workspace>(kernel<run>(opcode, element_dtype<T>, kDense));
+constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
+template <auto run, auto workspace, class T> constexpr KernelRow row(uint32_t opcode, uint16_t layouts = kDense) {
+  return with_workspace<workspace>(kernel<run>(opcode, element_dtype<T>, layouts));
 }
 template <class... T> constexpr auto rows(Types<T...>) {
   return join(
-      std::array{row<Kernel<T>::forward, convolution_workspace<T>, T>(PLUGRAD_OP_CONVOLUTION)...},
-      std::array{row<Kernel<T>::forward, convolution_workspace<T>, T>(PLUGRAD_OP_CONVOLUTION_BIAS)...},
+      std::array{
+          row<Kernel<T>::forward, Kernel<T>::forward_workspace, T>(PLUGRAD_OP_CONVOLUTION, kDense | PLUGRAD_STRIDED)...},
+      std::array{row<Kernel<T>::forward, Kernel<T>::forward_workspace, T>(PLUGRAD_OP_CONVOLUTION_BIAS,
+                                                                          kDense | PLUGRAD_STRIDED)...},
       std::array{row<Kernel<T>::input_gradient, input_gradient_workspace<T>, T>(PLUGRAD_OP_CONVOLUTION_INPUT_GRAD)...},
       std::array{row<Kernel<T>::weights, weight_gradient_workspace<T>, T>(PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD)...});
 }

@@ -73,18 +73,17 @@ class Planes {
       if (i != cut_axis() || boxes() == 1) slack_ += beyond_[i] * (i == 0 ? slice_step() : i == 1 ? line_step() : 1);
   }
 
-  // The distances of all taps of a result's phases from its position, for each channel.
-  std::vector<int64_t> distances(const std::array<const Phase*, 3>& phases) const {
-    std::vector<int64_t> all;
+  // The distances of all taps of a result's phases from its position: of a channel's taps and then of the next channel's; or
+  // of all channels for each tap.
+  std::vector<int64_t> distances(const std::array<const Phase*, 3>& phases, bool taps_first = false) const {
+    std::vector<int64_t> all = first_distances(phases);
+    const auto taps = static_cast<int64_t>(all.size());
+    std::vector<int64_t> each(all.size() * static_cast<size_t>(channels_));
     for (int64_t c = 0; c < channels_; ++c)
-      for (const Tap& d : phases[0]->taps)
-        for (const Tap& h : phases[1]->taps)
-          for (const Tap& w : phases[2]->taps) {
-            const int64_t plane = (place(0, d) * planes_[1] + place(1, h)) * planes_[2] + place(2, w);
-            all.push_back(c * channel_step() + plane * images_ * image_step() +
-                          ((d.shift - least_[0]) * pitch_[1] + h.shift - least_[1]) * pitch_[2] + w.shift - least_[2]);
-          }
-    return all;
+      for (int64_t tap = 0; tap < taps; ++tap)
+        each[static_cast<size_t>(taps_first ? tap * channels_ + c : c * taps + tap)] =
+            all[static_cast<size_t>(tap)] + c * channel_step();
+    return each;
   }
 
   // Copies images of the source, with dense channels, to the planes. from: the start of the box.
@@ -106,6 +105,19 @@ class Planes {
   }
 
  private:
+  // The distances in the first channel.
+  std::vector<int64_t> first_distances(const std::array<const Phase*, 3>& phases) const {
+    std::vector<int64_t> all;
+    for (const Tap& d : phases[0]->taps)
+      for (const Tap& h : phases[1]->taps)
+        for (const Tap& w : phases[2]->taps) {
+          const int64_t plane = (place(0, d) * planes_[1] + place(1, h)) * planes_[2] + place(2, w);
+          all.push_back(plane * images_ * image_step() +
+                        ((d.shift - least_[0]) * pitch_[1] + h.shift - least_[1]) * pitch_[2] + w.shift - least_[2]);
+        }
+    return all;
+  }
+
   void measure(int i) {
     const PlaneAxis& axis = axes_[i];
     bool any = false;

@@ -111,6 +111,12 @@ const Row kManyChannels[] = {
     {"3d", {1, 8, 4, 7, 7}, {32, 8, 3, 3, 3}, 1, 1, 1, 1},
     {"pointwise", {2, 70, 5, 5}, {36, 70, 1, 1}, 1, 0, 1, 1},
     {"long lines", {1, 20, 6, 70}, {33, 20, 3, 3}, 1, 1, 1, 1},
+    {"depthwise", {2, 40, 9, 9}, {40, 1, 5, 5}, 1, 2, 1, 40},
+    {"few channels", {1, 3, 17, 17}, {64, 3, 7, 7}, 2, 3, 1, 1},
+    {"few rows", {4, 60, 3, 3}, {3, 60, 3, 3}, 1, 1, 1, 1},
+    {"many channels", {1, 520, 3, 3}, {9, 520, 3, 1}, 2, 1, 1, 1},
+    {"long window", {1, 1, 1100}, {17, 1, 1030}, 20, 5, 1, 1},
+    {"long lines of windows", {1, 9, 2, 64}, {16, 9, 2, 60}, 1, 0, 1, 1},
 };
 std::vector<double> wholes(int64_t count, int64_t seed) {
   std::vector<double> values;
@@ -138,6 +144,26 @@ TEST(Convolution, IsExactForWholeNumbers) {
       EXPECT_TRUE(elements(y) == result) << row.name << " " << dtype;
       EXPECT_TRUE(elements(input.grad()) == x_grad) << row.name << " " << dtype;
       EXPECT_TRUE(elements(weight.grad()) == w_grad) << row.name << " " << dtype;
+    }
+}
+
+// The images' channels last in memory.
+TEST(Convolution, HasTheSameBitsInEveryLayout) {
+  for (const Row& row : kManyChannels)
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Tensor x = of(dtype, spread(row.x.count(), -1, 1), row.x);
+      const Tensor weight = of(dtype, spread(row.weight.count(), -1, 1), row.weight);
+      const Tensor bias = of(dtype, spread(row.weight[0], -1, 1), {row.weight[0]});
+      Shape last{0}, first{0, x.rank() - 1};
+      for (int i = 2; i < x.rank(); ++i) {
+        last.push_back(i);
+        first.push_back(i - 1);
+      }
+      last.push_back(1);
+      const Tensor pixels = permute(contiguous(permute(x, last)), first);
+      ASSERT_EQ(pixels.shape(), row.x);
+      EXPECT_TRUE(same_bits(elements(convolved(row, pixels, weight, bias)), elements(convolved(row, x, weight, bias))))
+          << row.name << " " << dtype;
     }
 }
 
