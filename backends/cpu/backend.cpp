@@ -5,10 +5,12 @@
 #include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
+#include <backends/cpu/pixels.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/supported_sets.hpp>
 
 #include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/forms.hpp>
 
 #include <hwy/highway.h>
 
@@ -98,7 +100,7 @@ const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char
 
 }  // namespace
 
-class CpuBackend final : public Backend, public Fusions {
+class CpuBackend final : public Backend, public Fusions, public OperandForms {
  public:
   explicit CpuBackend(const Opening& opening) {
     const Options& options = opening.options;
@@ -117,6 +119,7 @@ class CpuBackend final : public Backend, public Fusions {
         PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES | PLUGRAD_FUSION_PRODUCTS;
     constexpr uint64_t kLeast = 4096, kLongestRow = 16384, kLeastHeaded = 1 << 20;  // smaller products stay in the caches
     if (name == PLUGRAD_FUSIONS) return &kFusions<CpuBackend, kContents, kLeast, kLongestRow, kLeastHeaded>;
+    if (name == PLUGRAD_FORMS) return &kForms<CpuBackend, PLUGRAD_CHANNELS_LAST>;
     return name == PLUGRAD_LINALG ? linear_algebra() : nullptr;
   }
   const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override {
@@ -124,6 +127,15 @@ class CpuBackend final : public Backend, public Fusions {
     const FusionSettings settings{flushes ? flushed_ : rows_, threads_, vector_bytes_, flushes};
     std::unique_ptr<FusionKernel> made = make_fusion(device, fusion, settings);
     return made ? fusions_.keep(std::move(made)) : nullptr;
+  }
+
+  std::optional<OperandForm> find_form(const Call& call, uint32_t input) const override {
+    const uint32_t opcode = call.op().opcode;
+    if (input != 1 || (opcode != PLUGRAD_OP_CONVOLUTION && opcode != PLUGRAD_OP_CONVOLUTION_BIAS)) return {};
+    if (!flushed_.empty()) return {};
+    const auto& form = call.own<WeightForm>();
+    if (!form.pays(call)) return {};
+    return OperandForm{&form.maker, &form.reader, form.bytes(call)};
   }
 
   int threads() const { return threads_; }

@@ -385,6 +385,14 @@ template <class T> struct Kernel : Runs<T> {
   static uint64_t forward_workspace(const Call& call) {
     return is_better_by_pixels<T>(call) ? pixels_workspace<T>(call, Pixels<T>::kColumns) : convolution_workspace<T>(call);
   }
+  // With packed weights.
+  static void forward_packed(const Call& call) { run_by_pixels<T>(call, Pixels<T>::kernels(), true); }
+  static uint64_t packed_workspace(const Call& call) { return pixels_workspace<T>(call, Pixels<T>::kColumns, true); }
+  static void pack(const Call& call) { pack_weights<T>(call, Pixels<T>::kernels()); }
+  static uint64_t packed_bytes(const Call& call) {
+    return packed_weights_bytes<T>(call.in(1), call.attributes<plugrad_convolution>(), Pixels<T>::kColumns);
+  }
+
   static void input_gradient(const Call& call) { run_input_gradient<T>(call, kernels()); }
   static void weights(const Call& call) { run_weight_gradient<T>(call, kernels()); }
 };
@@ -393,12 +401,18 @@ constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
 template <auto run, auto workspace, class T> constexpr KernelRow row(uint32_t opcode, uint16_t layouts = kDense) {
   return with_workspace<workspace>(kernel<run>(opcode, element_dtype<T>, layouts));
 }
+template <uint32_t opcode, class T>
+constexpr WeightForm kForm{kernel<Kernel<T>::pack>(opcode, element_dtype<T>),
+                           row<Kernel<T>::forward_packed, Kernel<T>::packed_workspace, T>(opcode), gains_from_packing<T>,
+                           Kernel<T>::packed_bytes};
+template <uint32_t opcode, class T> constexpr KernelRow forward_row() {
+  KernelRow made = row<Kernel<T>::forward, Kernel<T>::forward_workspace, T>(opcode, kDense | PLUGRAD_STRIDED);
+  made.own = &kForm<opcode, T>;
+  return made;
+}
 template <class... T> constexpr auto rows(Types<T...>) {
   return join(
-      std::array{
-          row<Kernel<T>::forward, Kernel<T>::forward_workspace, T>(PLUGRAD_OP_CONVOLUTION, kDense | PLUGRAD_STRIDED)...},
-      std::array{row<Kernel<T>::forward, Kernel<T>::forward_workspace, T>(PLUGRAD_OP_CONVOLUTION_BIAS,
-                                                                          kDense | PLUGRAD_STRIDED)...},
+      std::array{forward_row<PLUGRAD_OP_CONVOLUTION, T>()...}, std::array{forward_row<PLUGRAD_OP_CONVOLUTION_BIAS, T>()...},
       std::array{row<Kernel<T>::input_gradient, input_gradient_workspace<T>, T>(PLUGRAD_OP_CONVOLUTION_INPUT_GRAD)...},
       std::array{row<Kernel<T>::weights, weight_gradient_workspace<T>, T>(PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD)...});
 }

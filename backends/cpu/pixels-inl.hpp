@@ -11,6 +11,8 @@
 #include <backends/cpu/pixels.hpp>
 #include <backends/cpu/runs-inl.hpp>
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -63,6 +65,19 @@ template <class T> struct Pixels : Runs<T> {
       }
   }
 
+  // The lines to fetch during a tile, one with each product: the first tiles share the weights behind the present ones.
+  struct Fetch {
+    const char* line;
+    int64_t step;
+  };
+  static HWY_INLINE Fetch fetch_of(const PixelSums<T>& s, int64_t position, int64_t column) {
+    const int64_t products = s.taps * s.channels, bytes = products * s.columns * static_cast<int64_t>(sizeof(T));
+    const int64_t tile = position / kPositions<kVectors>, from = (tile + column / (kVectors * lanes()) * 4) * products * 64;
+    const char* const weights = reinterpret_cast<const char*>(s.weights);
+    if (!s.fetches || from >= bytes) return {weights, 0};
+    return {weights + bytes + from, 64};
+  }
+
   template <int positions, int vectors>
   static HWY_NOINLINE void run_tile(const PixelSums<T>& s, int64_t position, int64_t column) {
     const D d;
@@ -71,12 +86,18 @@ template <class T> struct Pixels : Runs<T> {
     V sums[positions][vectors];
     begin<positions, vectors>(s, column, sums);
     const T* weights = s.weights + column;
-    const T* const* pixels = s.pixels + position;
-    for (int64_t tap = 0; tap < s.taps; ++tap, pixels += s.tap_step) {
+    auto [line, line_step] = fetch_of(s, position, column);
+    struct {
+      const T* const* pixels;
+      int64_t left;
+    } taps{s.pixels + position, s.taps};
+    for (; taps.left > 0; --taps.left, taps.pixels += s.tap_step) {
+      asm("" : "+m"(taps));  // else the compiler keeps it in vectors' registers, and the weights in memory
       const T* from[positions];
 #pragma GCC unroll 8
-      for (int p = 0; p < positions; ++p) from[p] = pixels[p] + s.first;
-      for (int64_t c = 0; c < channels; ++c, weights += step) {
+      for (int p = 0; p < positions; ++p) from[p] = taps.pixels[p] + s.first;
+      for (int64_t c = 0; c < channels; ++c, weights += step, line += line_step) {
+        hwy::Prefetch(line);
         V right[vectors];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) right[v] = hn::LoadU(d, weights + v * wide);
@@ -148,7 +169,20 @@ template <class T> struct Pixels : Runs<T> {
     }
   }
 
-  static PixelKernels<T> kernels() { return {kColumns, run_columns<false>, run_columns<true>, Packing<T>::copy}; }
+  static void copy(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row) {
+    if (columns != 3 || to_row != 3 || from.row != 1) return Packing<T>::copy(rows, columns, from, to, to_row);
+    const T *const red = from.data, *const green = red + from.column, *const blue = green + from.column;
+    int64_t i = 0;
+    for (; i + lanes() <= rows; i += lanes())
+      hn::StoreInterleaved3(hn::LoadU(D(), red + i), hn::LoadU(D(), green + i), hn::LoadU(D(), blue + i), D(), to + 3 * i);
+    for (; i < rows; ++i) {
+      to[3 * i] = red[i];
+      to[3 * i + 1] = green[i];
+      to[3 * i + 2] = blue[i];
+    }
+  }
+
+  static PixelKernels<T> kernels() { return {kColumns, run_columns<false>, run_columns<true>, copy}; }
 };
 
 }  // namespace plugrad::cpu::HWY_NAMESPACE

@@ -4,6 +4,7 @@
 #include <backends/cpu/windows.hpp>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace plugrad::cpu {
@@ -12,12 +13,14 @@ namespace {
 constexpr int64_t kMostPositions = 96, kTableEntries = 4096;  // of a task, and of its table of pixels
 constexpr int64_t kProductBytes = 4096;  // of a column of weights used at a time: the L2 cache holds them
 constexpr int64_t kDepthwiseColumns = 256;
+constexpr int64_t kNearBytes = 1 << 19;   // of weights that stay in the L2 cache from one task to the next
 constexpr int64_t kImageBytes = 1 << 20;  // of images copied at a time
 constexpr int64_t kTasks = 8;             // enough for several threads
 constexpr int64_t kTaskWork = 1 << 19;    // multiplications worth a task
 constexpr int64_t kPacked = 8192;         // elements transposed at a time
 constexpr int64_t kFewChannels = 16;      // with fewer channels, the taps of a line are worth a single run
 constexpr int64_t kOutside = INT64_MIN;
+template <class T> constexpr int64_t kLanes = 64 / static_cast<int64_t>(sizeof(T));  // a multiple of the lanes of any kernel
 
 // Tensors (n, c, d, h, w), by the steps between their elements.
 struct Steps {
@@ -30,18 +33,95 @@ struct Steps {
   }
 };
 
+// The weights of a convolution in panels of rows: tap by tap and channel by channel, a line of a panel's rows.
+template <class T> class PixelWeights {
+ public:
+  // columns: the most of a panel
+  // images: how many images of a single channel share a single row; they are computed as the channels of one image.
+  PixelWeights(const plugrad_view& weight, const plugrad_convolution& given, int64_t columns, int64_t images = 1)
+      : weight_(weight), window_(weight, given), groups_(given.groups), channels_(weight.shape[1]),
+        rows_(weight.shape[0] / given.groups), depthwise_(channels_ == 1 && rows_ == 1) {
+    if (depthwise_) std::swap(groups_, rows_);
+    if (images > 1) rows_ = images;
+    panel_ = depthwise_ ? kDepthwiseColumns : columns;
+  }
+  const WindowShape& window() const { return window_; }
+  bool is_depthwise() const { return depthwise_; }
+  int64_t groups() const { return groups_; }      // depthwise there is a single group
+  int64_t channels() const { return channels_; }  // of a row
+  int64_t rows() const { return rows_; }          // of a group
+  int64_t taps() const { return product(window_.size); }
+  int64_t panel() const { return panel_; }
+  int64_t panels() const { return ceil_div(rows_, panel_); }  // of a group
+  int64_t rows_of(int64_t panel) const { return std::min(panel_, rows_ - panel * panel_); }
+  int64_t columns_of(int64_t panel) const { return ceil_div(rows_of(panel), kLanes<T>) * kLanes<T>; }
+  int64_t columns() const { return ceil_div(rows_, kLanes<T>) * kLanes<T>; }  // of all panels of a group
+  int64_t elements() const { return groups_ * columns() * taps() * channels_; }
+
+  const T* panel_at(const T* packed, int64_t group, int64_t panel) const {
+    return packed + (group * columns() + panel * panel_) * taps() * channels_;
+  }
+  void pack(const PixelKernels<T>& kernels, int threads, T* packed) const {
+    parallel(threads, groups_ * panels(), [&](int64_t i) {
+      const int64_t group = i / panels(), panel = i % panels(), rows = rows_of(panel), columns = columns_of(panel);
+      T* const to = const_cast<T*>(panel_at(packed, group, panel));
+      if (rows < columns) std::fill_n(to, taps() * channels_ * columns, T(0));
+      pack_panel(kernels, group * rows_ + panel * panel_, rows, columns, to);
+    });
+  }
+
+ private:
+  void pack_panel(const PixelKernels<T>& kernels, int64_t row, int64_t rows, int64_t columns, T* to) const {
+    const Steps steps(weight_);
+    const int64_t row_step = weight_.shape[0] == 1 ? 0 : weight_.strides[0],
+                  channel = weight_.shape[1] == 1 ? 0 : weight_.strides[1];
+    const T* const from = data<T>(weight_) + row * row_step;
+    const int64_t taps = this->taps(), some = kPacked / columns / taps;
+    if (is_dense(weight_) && taps > 1 && some > 0)
+      return pack_dense(kernels, from, {rows, columns, taps, some, row_step}, to);
+    for (int64_t d = 0; d < window_.size[0]; ++d)
+      for (int64_t h = 0; h < window_.size[1]; ++h)
+        for (int64_t w = 0; w < window_.size[2]; ++w, to += channels_ * columns)
+          kernels.copy(channels_, rows,
+                       {from + d * steps.axis[0] + h * steps.axis[1] + w * steps.axis[2], channel, row_step}, to, columns);
+  }
+  struct Panel {
+    int64_t rows, columns, taps, channels, row_step;
+  };
+  // Transposes the products of some channels at a time: their order in memory is channel by channel and tap by tap.
+  void pack_dense(const PixelKernels<T>& kernels, const T* from, const Panel& panel, T* to) const {
+    alignas(64) T turned[kPacked];
+    for (int64_t first = 0; first < channels_; first += panel.channels) {
+      const int64_t some = std::min(panel.channels, channels_ - first);
+      kernels.copy(some * panel.taps, panel.rows, {from + first * panel.taps, 1, panel.row_step}, turned, panel.columns);
+      for (int64_t c = 0; c < some; ++c)
+        for (int64_t tap = 0; tap < panel.taps; ++tap)
+          std::copy_n(turned + (c * panel.taps + tap) * panel.columns, panel.rows,
+                      to + (tap * channels_ + first + c) * panel.columns);
+    }
+  }
+  const plugrad_view& weight_;
+  WindowShape window_;
+  int64_t groups_, channels_, rows_;
+  bool depthwise_;
+  int64_t panel_;
+};
+
+// Whether the images of a single channel are computed as channels: sums of windows, the same for all channels.
+bool shares_a_row(const Call& call) {
+  return call.in(1).shape[0] == 1 && call.in(0).shape[1] == 1 && call.in(0).shape[0] > 1;
+}
+
 template <class T> class ByPixels {
  public:
-  ByPixels(const Call& call, int64_t columns)
-      : call_(call), window_(call.in(1), call.attributes<plugrad_convolution>()), x_(call.in(0)), out_(call.out()),
-        extent_(spatial(call.in(0))), count_(spatial(call.out())), images_(call.out().shape[0]),
-        all_channels_(call.in(0).shape[1]), channels_(call.in(1).shape[1]), rows_(call.in(1).shape[0] / window_.groups),
-        depthwise_(channels_ == 1 && rows_ == 1) {
-    groups_ = depthwise_ ? 1 : window_.groups;
-    if (depthwise_) rows_ = all_channels_;
-    panel_ = depthwise_ ? kDepthwiseColumns : columns;
-    panels_ = ceil_div(rows_, panel_);
-    taps_ = product(window_.size);
+  // packed: the packed weights, or null; then each run packs them.
+  ByPixels(const Call& call, int64_t columns, const T* packed)
+      : call_(call),
+        weights_(call.in(1), call.attributes<plugrad_convolution>(), columns, shares_a_row(call) ? call.in(0).shape[0] : 1),
+        window_(weights_.window()), packed_(packed), x_(call.in(0)), out_(call.out()), extent_(spatial(call.in(0))),
+        count_(spatial(call.out())), images_(call.out().shape[0]), all_channels_(call.in(0).shape[1]),
+        channels_(weights_.channels()), depthwise_(weights_.is_depthwise()), taps_(weights_.taps()) {
+    if (shares_a_row(call)) take_images_as_channels();
     run_ = depthwise_ ? all_channels_ : channels_;
     blocks_ = sum_blocks<T>(taps_, channels_);
     copies_ = x_.channel != 1 || (!depthwise_ && window_.size[2] > 1 && channels_ < kFewChannels);
@@ -51,30 +131,41 @@ template <class T> class ByPixels {
   }
 
   uint64_t workspace(int threads) const {
-    return static_cast<uint64_t>(weight_elements() + run_ + copy_elements() + slots(threads) * slot_elements()) * kSize;
+    return static_cast<uint64_t>(packed_elements() + bias_elements() + zero_elements() + copy_elements() +
+                                 slots(threads) * slot_elements()) *
+           kSize;
   }
 
   void run(const PixelKernels<T>& kernels, int threads) {
-    T* const weights = reinterpret_cast<T*>(call_.workspace());
-    pack_weights(kernels, threads, weights);
-    T* const zeros = weights + weight_elements();
-    std::fill_n(zeros, run_, T(0));
-    T* const copy = zeros + run_;
+    T* const own = reinterpret_cast<T*>(call_.workspace());
+    if (!packed_) weights_.pack(kernels, threads, own);
+    T* const bias = own + packed_elements();
+    copy_bias(bias);
+    T* const zeros = bias + bias_elements();
+    std::fill_n(zeros, zero_elements(), T(0));
+    T* const copy = zeros + zero_elements();
     T* const slots_begin = copy + copy_elements();
     for (int64_t image = 0; image < images_; image += some_images_) {
       const int64_t some = std::min(some_images_, images_ - image), tasks = ceil_div(some * product(count_), positions_);
       if (copies_) copy_images(kernels, threads, image, some, copy);
       const T* const x = copies_ ? copy : data<T>(call_.in(0)) + image * x_.image;
-      parallel_in_slots(threads, slots(threads), tasks * groups_ * splits_, [&](int64_t slot, int64_t task) {
-        run_task(kernels, task, some, image, {x, zeros, weights}, slots_begin + slot * slot_elements());
+      parallel_in_slots(threads, slots(threads), tasks * weights_.groups() * splits_, [&](int64_t slot, int64_t task) {
+        run_task(kernels, task, some, image, {x, zeros, packed_ ? packed_ : own, bias},
+                 slots_begin + slot * slot_elements());
       });
     }
   }
 
  private:
-  static constexpr int64_t kSize = sizeof(T), kLanes = 64 / kSize;  // a multiple of the lanes of any kernel
+  static constexpr int64_t kSize = sizeof(T);
 
   // --- The plan.
+
+  void take_images_as_channels() {
+    all_channels_ = std::exchange(images_, 1);
+    x_.channel = std::exchange(x_.image, 0);
+    out_.channel = std::exchange(out_.image, 0);
+  }
 
   // The images are copied with the zeros around them. The taps of a line may then be a single run of channels.
   void plan_copy() {
@@ -84,7 +175,7 @@ template <class T> class ByPixels {
     x_.channel = 1;
     x_.axis = {padded_[1] * padded_[2] * pixel, padded_[2] * pixel, pixel};
     x_.image = padded_[0] * x_.axis[0];
-    if (depthwise_ || groups_ > 1 || window_.dilation[2] > 1) return;
+    if (depthwise_ || weights_.groups() > 1 || window_.dilation[2] > 1) return;
     const int64_t along = window_.size[2];
     if (along == 1) return;
     if (taps_ > along && std::ranges::any_of(blocks_, [&](const SumBlock& each) { return each.taps % along; })) return;
@@ -98,12 +189,12 @@ template <class T> class ByPixels {
     line_taps_ = 1;
   }
 
-  // The distance of each tap's element from the image's first element, for each position along an axis.
+  // The distance of a tap's element from the image's first element, for each tap and position along an axis.
   void list_offsets() {
     for (int i = 0; i < 3; ++i) {
       const int64_t taps = taps_along(i);
-      for (int64_t at = 0; at < count_[i]; ++at)
-        for (int64_t k = 0; k < taps; ++k) {
+      for (int64_t k = 0; k < taps; ++k)
+        for (int64_t at = 0; at < count_[i]; ++at) {
           const int64_t element = at * window_.stride[i] + k * window_.dilation[i] - (copies_ ? 0 : window_.padding[i]);
           const bool inside = copies_ || (element >= 0 && element < extent_[i]);
           offsets_[i].push_back(inside ? element * x_.axis[i] : kOutside);
@@ -117,9 +208,10 @@ template <class T> class ByPixels {
     some_images_ = images_;
     if (copies_) some_images_ = std::clamp<int64_t>(kImageBytes / kSize / std::max<int64_t>(x_.image, 1), 1, images_);
     positions_ = std::min(positions_, some_images_ * product(count_));
-    const int64_t tasks = ceil_div(some_images_ * product(count_), positions_) * groups_;
-    const int64_t work = positions_ * rows_ * taps_ * (depthwise_ ? 1 : run_);
-    splits_ = tasks >= kTasks ? 1 : std::clamp<int64_t>(std::min(ceil_div(kTasks, tasks), work / kTaskWork), 1, panels_);
+    const int64_t tasks = ceil_div(some_images_ * product(count_), positions_) * weights_.groups();
+    const int64_t work = positions_ * weights_.rows() * taps_ * (depthwise_ ? 1 : run_);
+    splits_ =
+        tasks >= kTasks ? 1 : std::clamp<int64_t>(std::min(ceil_div(kTasks, tasks), work / kTaskWork), 1, weights_.panels());
     tasks_ = tasks * splits_;
     stores_directly_ = out_.channel == 1 && has_even_positions();
   }
@@ -141,71 +233,30 @@ template <class T> class ByPixels {
     return out_.image;
   }
 
-  int64_t columns_of(int64_t panel) const { return ceil_div(rows_of(panel), kLanes) * kLanes; }
-  int64_t rows_of(int64_t panel) const { return std::min(panel_, rows_ - panel * panel_); }
-  int64_t products() const { return taps_ * (depthwise_ ? 1 : run_); }
-  int64_t group_elements() const { return (products() + 1) * ceil_div(rows_, kLanes) * kLanes; }  // with the bias
-  int64_t weight_elements() const { return groups_ * group_elements(); }
-  int64_t copy_elements() const { return copies_ ? ceil_div(some_images_ * x_.image, kLanes) * kLanes : 0; }
+  int64_t packed_elements() const { return packed_ ? 0 : weights_.elements(); }
+  int64_t bias_elements() const { return weights_.groups() * weights_.columns(); }
+  int64_t zero_elements() const { return ceil_div(run_, kLanes<T>) * kLanes<T>; }
+  int64_t copy_elements() const { return copies_ ? ceil_div(some_images_ * x_.image, kLanes<T>) * kLanes<T> : 0; }
   int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks_); }
   int64_t slot_elements() const {
     const int64_t table = ceil_div(positions_ * taps_ * static_cast<int64_t>(sizeof(T*)), kSize);
-    return ceil_div(table + (stores_directly_ ? 0 : positions_ * panel_), kLanes) * kLanes;
+    return ceil_div(table + (stores_directly_ ? 0 : positions_ * weights_.panel()), kLanes<T>) * kLanes<T>;
   }
 
-  // --- Weights, panel by panel: the bias, then tap by tap and channel by channel.
-
-  const T* panel_weights(const T* weights, int64_t group, int64_t panel) const {
-    return weights + group * group_elements() + panel * panel_ * (products() + 1);
-  }
-  bool has_bias() const { return call_.op().inputs == 3; }
-
-  void pack_weights(const PixelKernels<T>& kernels, int threads, T* weights) const {
-    parallel(threads, groups_ * panels_, [&](int64_t i) {
-      const int64_t group = i / panels_, panel = i % panels_, row = group * rows_ + panel * panel_;
-      const int64_t columns = columns_of(panel), rows = rows_of(panel);
-      T* const to = const_cast<T*>(panel_weights(weights, group, panel));
-      if (rows < columns) std::fill_n(to, (products() + 1) * columns, T(0));
-      else if (!has_bias()) std::fill_n(to, columns, T(0));
-      for (int64_t r = 0; has_bias() && r < rows; ++r) to[r] = data<T>(call_.in(2))[(row + r) * call_.in(2).strides[0]];
-      pack_panel(kernels, row, rows, columns, to + columns);
-    });
-  }
-  void pack_panel(const PixelKernels<T>& kernels, int64_t row, int64_t rows, int64_t columns, T* to) const {
-    const plugrad_view& weight = call_.in(1);
-    const Steps steps(weight);
-    const int64_t row_step = weight.shape[0] == 1 ? 0 : weight.strides[0],
-                  channel = weight.shape[1] == 1 ? 0 : weight.strides[1];
-    const T* const from = data<T>(weight) + row * row_step;
-    const int64_t taps = product(window_.size), some = kPacked / columns / taps;
-    if (is_dense(weight) && taps > 1 && some > 0) return pack_dense(kernels, from, {rows, columns, taps, some}, to);
-    for (int64_t d = 0; d < window_.size[0]; ++d)
-      for (int64_t h = 0; h < window_.size[1]; ++h)
-        for (int64_t w = 0; w < window_.size[2]; ++w, to += channels_ * columns)
-          kernels.copy(channels_, rows,
-                       {from + d * steps.axis[0] + h * steps.axis[1] + w * steps.axis[2], channel, row_step}, to, columns);
-  }
-  struct Panel {
-    int64_t rows, columns, taps, channels;
-  };
-  // Transposes the products of some channels at a time: their order in memory is channel by channel and tap by tap.
-  void pack_dense(const PixelKernels<T>& kernels, const T* from, const Panel& panel, T* to) const {
-    alignas(64) T turned[kPacked];
-    for (int64_t first = 0; first < channels_; first += panel.channels) {
-      const int64_t some = std::min(panel.channels, channels_ - first);
-      kernels.copy(some * panel.taps, panel.rows, {from + first * panel.taps, 1, channels_ * panel.taps}, turned,
-                   panel.columns);
-      for (int64_t c = 0; c < some; ++c)
-        for (int64_t tap = 0; tap < panel.taps; ++tap)
-          std::copy_n(turned + (c * panel.taps + tap) * panel.columns, panel.rows,
-                      to + (tap * channels_ + first + c) * panel.columns);
-    }
+  void copy_bias(T* to) const {
+    std::fill_n(to, bias_elements(), T(0));
+    if (call_.op().inputs < 3) return;
+    const plugrad_view& bias = call_.in(2);
+    const int64_t step = bias.shape[0] == 1 ? 0 : bias.strides[0];
+    for (int64_t i = 0; i < weights_.groups() * weights_.rows(); ++i)
+      to[i / weights_.rows() * weights_.columns() + i % weights_.rows()] = data<T>(bias)[i * step];
   }
 
   // --- Images as pixels.
 
   void copy_images(const PixelKernels<T>& kernels, int threads, int64_t image, int64_t images, T* to) const {
-    const Steps from(call_.in(0));
+    Steps from(call_.in(0));
+    if (shares_a_row(call_)) from.channel = std::exchange(from.image, 0);
     const bool whole = padded_ == extent_ && window_.padding == Extents{} && from.axis[2] == 1 &&
                        from.axis[1] == extent_[2] && (extent_[0] == 1 || from.axis[0] == extent_[1] * extent_[2]);
     const int64_t lines = whole ? 1 : padded_[0] * padded_[1], length = x_.image / lines;
@@ -229,51 +280,58 @@ template <class T> class ByPixels {
   // --- Tasks: some positions and some panels of a group.
 
   struct Memory {
-    const T *x, *zeros, *weights;
+    const T *x, *zeros, *weights, *bias;
   };
 
   void run_task(const PixelKernels<T>& kernels, int64_t task, int64_t images, int64_t image, const Memory& memory,
                 T* slot) const {
-    const int64_t split = task % splits_, group = task / splits_ % groups_, first = task / splits_ / groups_ * positions_;
+    const int64_t groups = weights_.groups(), panel_rows = weights_.panel(), panels = weights_.panels();
+    const int64_t split = task % splits_, group = task / splits_ % groups, first = task / splits_ / groups * positions_;
     const int64_t some = std::min(positions_, images * product(count_) - first);
     const T** const table = reinterpret_cast<const T**>(slot);
-    T* const scratch = slot + slot_elements() - (stores_directly_ ? 0 : positions_ * panel_);
+    T* const scratch = slot + slot_elements() - (stores_directly_ ? 0 : positions_ * panel_rows);
     list_pixels(memory, group * channels_, first, some, table);
-    for (int64_t panel = split * panels_ / splits_; panel < (split + 1) * panels_ / splits_; ++panel) {
+    for (int64_t panel = split * panels / splits_; panel < (split + 1) * panels / splits_; ++panel) {
       PixelSums<T> s{};
       s.pixels = table;
       s.positions = some;
-      s.columns = columns_of(panel);
-      s.bias = panel_weights(memory.weights, group, panel);
-      s.weights = s.bias + s.columns;
-      s.rows = rows_of(panel);
-      T* const out = data<T>(call_.out()) + image * out_.image + (group * rows_ + panel * panel_) * out_.channel;
+      s.columns = weights_.columns_of(panel);
+      s.bias = memory.bias + group * weights_.columns() + panel * panel_rows;
+      s.weights = weights_.panel_at(memory.weights, group, panel);
+      s.rows = weights_.rows_of(panel);
+      T* const out =
+          data<T>(call_.out()) + image * out_.image + (group * weights_.rows() + panel * panel_rows) * out_.channel;
       s.out = stores_directly_ ? out + first * position_step() : scratch;
       s.out_step = stores_directly_ ? position_step() : s.columns;
       if (!stores_directly_) s.rows = s.columns;
       sum(kernels, panel, s);
-      if (!stores_directly_) store(kernels, scratch, first, some, {rows_of(panel), s.columns}, out);
+      if (!stores_directly_) store(kernels, scratch, first, some, {weights_.rows_of(panel), s.columns}, out);
     }
   }
 
   // The pixels of positions of the images at memory.x.
   void list_pixels(const Memory& memory, int64_t channel, int64_t first, int64_t some, const T** table) const {
-    const int64_t taps[3] = {taps_along(0), taps_along(1), taps_along(2)};
-    for (int64_t p = 0; p < some; ++p) {
-      const int64_t at = first + p, w = at % count_[2], h = at / count_[2] % count_[1],
-                    d = at / count_[2] / count_[1] % count_[0];
+    const auto [deep, high, wide] = std::array{taps_along(0), taps_along(1), taps_along(2)};
+    for (int64_t p = 0; p < some;) {
+      const int64_t at = first + p, w = at % count_[2], h = at / count_[2] % count_[1];
+      const int64_t d = at / count_[2] / count_[1] % count_[0], run = std::min(some - p, count_[2] - w);
       const T* const image = memory.x + at / product(count_) * x_.image + channel;
       const T** to = table + p;
-      for (int64_t i = 0; i < taps[0]; ++i)
-        for (int64_t j = 0; j < taps[1]; ++j) {
-          const int64_t deep = offsets_[0][d * taps[0] + i], high = offsets_[1][h * taps[1] + j];
-          const bool inside = deep != kOutside && high != kOutside;
-          for (int64_t k = 0; k < taps[2]; ++k, to += some) {
-            const int64_t wide = offsets_[2][w * taps[2] + k];
-            *to = inside && wide != kOutside ? image + deep + high + wide : memory.zeros;
+      for (int64_t i = 0; i < deep; ++i)
+        for (int64_t j = 0; j < high; ++j) {
+          const int64_t slice = offsets_[0][i * count_[0] + d], line = offsets_[1][j * count_[1] + h];
+          if (slice == kOutside || line == kOutside) {
+            for (int64_t k = 0; k < wide; ++k, to += some) std::fill_n(to, run, memory.zeros);
+            continue;
           }
+          for (int64_t k = 0; k < wide; ++k, to += some)
+            list_line(image + slice + line, &offsets_[2][k * count_[2] + w], run, memory.zeros, to);
         }
+      p += run;
     }
+  }
+  static void list_line(const T* line, const int64_t* offsets, int64_t count, const T* zeros, const T** to) {
+    for (int64_t i = 0; i < count; ++i) to[i] = offsets[i] == kOutside ? zeros : line + offsets[i];
   }
 
   // Sums the products block by block: the L2 cache holds the weights of a block while all positions use them.
@@ -283,8 +341,9 @@ template <class T> class ByPixels {
     for (const SumBlock& block : blocks_) {
       s.pixels = pixels + block.tap * s.tap_step;
       s.taps = block.taps;
-      s.first = depthwise_ ? panel * panel_ : block.channel;
+      s.first = depthwise_ ? panel * weights_.panel() : block.channel;
       s.channels = block.channels;
+      s.fetches = weights_.elements() * kSize > kNearBytes;
       s.weights = weights + (block.tap * (depthwise_ ? 1 : run_) + block.channel) * s.columns;
       (depthwise_ ? kernels.sum_depthwise : kernels.sum)(s);
       s.adds = true;
@@ -314,12 +373,13 @@ template <class T> class ByPixels {
   }
 
   const Call& call_;
+  PixelWeights<T> weights_;
   WindowShape window_;
+  const T* packed_;
   Steps x_, out_;  // x_: of the copy, if there is one
   Extents extent_, count_, padded_{};
-  int64_t images_, all_channels_, channels_, rows_, groups_;  // channels and rows of a group
+  int64_t images_, all_channels_, channels_;  // channels_: of a group
   bool depthwise_, copies_, stores_directly_;
-  int64_t panel_, panels_;              // columns of a panel, and panels of a group
   int64_t taps_, run_, line_taps_ = 0;  // pixels of a result, and the elements read from each
   int64_t positions_, some_images_, splits_, tasks_;
   std::vector<SumBlock> blocks_;
@@ -336,22 +396,39 @@ template <class T> bool is_better_by_pixels(const Call& call) {
     if (!is_dense(*call.op().views[i])) return true;
   const WindowShape window(weight, call.attributes<plugrad_convolution>());
   const int64_t rows = weight.shape[0] / window.groups, taps = product(window.size), depth = weight.shape[1] * taps;
+  if (shares_a_row(call)) return x.shape[0] * int64_t{sizeof(T)} >= 64;
   if (depth == taps && rows == 1) return product(spatial(out)) <= 256 && x.shape[1] >= 16;
   const bool many = x.shape[0] >= 4 && taps > 1 && product(window.stride) == 1;
   return !many && rows * int64_t{sizeof(T)} >= 32 && depth >= 64;
 }
-template <class T> void run_by_pixels(const Call& call, const PixelKernels<T>& kernels) {
-  ByPixels<T>(call, kernels.columns).run(kernels, threads_of(call));
+template <class T> bool gains_from_packing(const Call& call) { return is_better_by_pixels<T>(call) && !shares_a_row(call); }
+template <class T> void run_by_pixels(const Call& call, const PixelKernels<T>& kernels, bool packed) {
+  ByPixels<T>(call, kernels.columns, packed ? data<T>(call.in(1)) : nullptr).run(kernels, threads_of(call));
 }
-template <class T> uint64_t pixels_workspace(const Call& call, int64_t columns) {
-  return ByPixels<T>(call, columns).workspace(threads_of(call));
+template <class T> uint64_t pixels_workspace(const Call& call, int64_t columns, bool packed) {
+  static constexpr T kAnywhere{};  // the weights are not read
+  return ByPixels<T>(call, columns, packed ? &kAnywhere : nullptr).workspace(threads_of(call));
+}
+template <class T>
+uint64_t packed_weights_bytes(const plugrad_view& weight, const plugrad_convolution& given, int64_t columns) {
+  return static_cast<uint64_t>(PixelWeights<T>(weight, given, columns).elements()) * sizeof(T);
+}
+template <class T> void pack_weights(const Call& call, const PixelKernels<T>& kernels) {
+  const PixelWeights<T> weights(call.in(0), call.attributes<plugrad_convolution>(), kernels.columns);
+  weights.pack(kernels, threads_of(call), data<T>(call.out()));
 }
 
 template bool is_better_by_pixels<float>(const Call&);
 template bool is_better_by_pixels<double>(const Call&);
-template void run_by_pixels<float>(const Call&, const PixelKernels<float>&);
-template void run_by_pixels<double>(const Call&, const PixelKernels<double>&);
-template uint64_t pixels_workspace<float>(const Call&, int64_t);
-template uint64_t pixels_workspace<double>(const Call&, int64_t);
+template bool gains_from_packing<float>(const Call&);
+template bool gains_from_packing<double>(const Call&);
+template void run_by_pixels(const Call&, const PixelKernels<float>&, bool);
+template void run_by_pixels(const Call&, const PixelKernels<double>&, bool);
+template uint64_t pixels_workspace<float>(const Call&, int64_t, bool);
+template uint64_t pixels_workspace<double>(const Call&, int64_t, bool);
+template uint64_t packed_weights_bytes<float>(const plugrad_view&, const plugrad_convolution&, int64_t);
+template uint64_t packed_weights_bytes<double>(const plugrad_view&, const plugrad_convolution&, int64_t);
+template void pack_weights(const Call&, const PixelKernels<float>&);
+template void pack_weights(const Call&, const PixelKernels<double>&);
 
 }  // namespace plugrad::cpu

@@ -22,6 +22,7 @@ template <class T> struct PixelSums {
   T* out;
   int64_t out_step;  // elements between positions
   int64_t rows;      // how many columns are stored
+  bool fetches;      // whether the memory behind the weights holds weights that are needed next, and far away
 };
 
 // The kernels of one instruction set.
@@ -34,8 +35,22 @@ template <class T> struct PixelKernels {
 
 // Whether to compute this convolution by pixels. It depends on the operands' shapes and layouts alone.
 template <class T> bool is_better_by_pixels(const Call& call);
-template <class T> void run_by_pixels(const Call& call, const PixelKernels<T>& kernels);
+// Whether to keep packed weights for it, if the weights stay the same.
+template <class T> bool gains_from_packing(const Call& call);
+// packed: input 1 is packed weights, which only run_by_pixels and pack_weights know.
+template <class T> void run_by_pixels(const Call& call, const PixelKernels<T>& kernels, bool packed = false);
 // columns: the most of a panel
-template <class T> uint64_t pixels_workspace(const Call& call, int64_t columns);
+template <class T> uint64_t pixels_workspace(const Call& call, int64_t columns, bool packed = false);
+template <class T>
+uint64_t packed_weights_bytes(const plugrad_view& weight, const plugrad_convolution& given, int64_t columns);
+// Packs the weights, input 0, with the attributes of their convolution.
+template <class T> void pack_weights(const Call& call, const PixelKernels<T>& kernels);
+
+// In a KernelRow's `own`: the form of a convolution's weights. See plugrad/sdk/forms.h.
+struct WeightForm {
+  KernelRow maker, reader;
+  bool (*pays)(const Call& call);
+  uint64_t (*bytes)(const Call& call);
+};
 
 }  // namespace plugrad::cpu

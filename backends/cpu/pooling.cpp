@@ -37,7 +37,6 @@ template <class T> class MaxPool : Runs<T> {
   }
   static void run(const Call& call) {
     const MaxPool pool(call);
-    if (pool.pool_.extent() > INT32_MAX) throw BackendError(PLUGRAD_UNSUPPORTED, "[max_pool] more than 2^31 - 1 positions");
     T* const memory = reinterpret_cast<T*>(call.workspace());
     I* const firsts = reinterpret_cast<I*>(memory);
     for (int64_t i = 0; i < pool.wide_; ++i)
@@ -140,6 +139,89 @@ template <class T> class MaxPool : Runs<T> {
   std::vector<Part> split_;
 };
 
+// Images with strides: with channels last, vectors hold the channels of a position.
+template <class T> class StridedMaxPool : Runs<T> {
+  using typename Runs<T>::D;
+  using DI = hn::RebindToSigned<D>;
+  using I = hn::TFromD<DI>;
+
+ public:
+  explicit StridedMaxPool(const Call& call)
+      : call_(call), pool_(call), channels_(call.in(0).shape[1]), x_(call.in(0)), values_(call.out(0)),
+        indices_(call.out(1)) {}
+
+  void run() const {
+    const int64_t lines = pool_.axes[0].count * pool_.axes[1].count;
+    parallel(threads_of(call_), call_.in(0).shape[0] * lines, [&](int64_t task) {
+      const int64_t d = task % lines / pool_.axes[1].count, h = task % pool_.axes[1].count;
+      for (int64_t w = 0; w < pool_.axes[2].count; ++w) pool_window(task / lines, {d, h, w});
+    });
+  }
+
+ private:
+  using At = std::array<int64_t, 3>;
+  struct Strides {
+    int64_t image, channel;
+    At axis{};
+    explicit Strides(const plugrad_view& v) : image(v.strides[0]), channel(v.shape[1] == 1 ? 1 : v.strides[1]) {
+      for (int i = 2; i < v.rank; ++i) axis[static_cast<size_t>(3 - (v.rank - i))] = v.strides[i];
+    }
+    int64_t at(int64_t n, const At& p) const { return n * image + p[0] * axis[0] + p[1] * axis[1] + p[2] * axis[2]; }
+  };
+
+  void pool_window(int64_t n, const At& at) const {
+    const std::array<Span, 3> spans{pool_.axes[0].span(at[0]), pool_.axes[1].span(at[1]), pool_.axes[2].span(at[2])};
+    const T* const x = data<T>(call_.in(0)) + n * x_.image;
+    T* const values = data<T>(call_.out(0)) + values_.at(n, at);
+    int64_t* const indices = data<int64_t>(call_.out(1)) + indices_.at(n, at);
+    const bool whole = x_.channel == 1 && values_.channel == 1;
+    const D d;
+    const hn::CappedTag<T, 1> one;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    int64_t c = 0;
+    for (; whole && c + lanes <= channels_; c += lanes) pool_channels(d, x + c, spans, values + c, indices, c);
+    for (; c < channels_; ++c) pool_channels(one, x + c * x_.channel, spans, values + c * values_.channel, indices, c);
+  }
+
+  template <class Tag>
+  void pool_channels(Tag d, const T* x, const std::array<Span, 3>& spans, T* values, int64_t* indices, int64_t c) const {
+    const hn::RebindToSigned<Tag> di;
+    auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
+    auto at = hn::Set(di, static_cast<I>(position({spans[0].first, spans[1].first, spans[2].first})));
+    for (int64_t i = 0; i < spans[0].count; ++i)
+      for (int64_t j = 0; j < spans[1].count; ++j)
+        for (int64_t k = 0; k < spans[2].count; ++k) {
+          const At p{spans[0].first + i * pool_.axes[0].dilation, spans[1].first + j * pool_.axes[1].dilation,
+                     spans[2].first + k * pool_.axes[2].dilation};
+          const auto here = hn::LoadU(d, x + x_.at(0, p));
+          // NaN is larger than every number; of equal elements the first stays.
+          const auto stays = hn::Or(hn::Le(here, best), hn::Not(hn::Eq(best, best)));
+          best = hn::IfThenElse(stays, best, here);
+          at = hn::IfThenElse(hn::RebindMask(di, stays), at, hn::Set(di, static_cast<I>(position(p))));
+        }
+    hn::StoreU(best, d, values);
+    HWY_ALIGN I positions[HWY_MAX_BYTES / sizeof(I)];
+    hn::StoreU(at, di, positions);
+    for (int64_t i = 0; i < static_cast<int64_t>(hn::Lanes(d)); ++i) indices[(c + i) * indices_.channel] = positions[i];
+  }
+  int64_t position(const At& p) const { return (p[0] * pool_.axes[1].extent + p[1]) * pool_.axes[2].extent + p[2]; }
+
+  const Call& call_;
+  Pooled pool_;
+  int64_t channels_;
+  Strides x_, values_, indices_;
+};
+
+bool is_dense_pool(const Call& call) { return is_dense(call.in(0)) && is_dense(call.out(0)) && is_dense(call.out(1)); }
+template <class T> void max_pool(const Call& call) {
+  if (Pooled(call).extent() > INT32_MAX) throw BackendError(PLUGRAD_UNSUPPORTED, "[max_pool] more than 2^31 - 1 positions");
+  if (is_dense_pool(call)) return MaxPool<T>::run(call);
+  StridedMaxPool<T>(call).run();
+}
+template <class T> uint64_t max_pool_workspace(const Call& call) {
+  return is_dense_pool(call) ? MaxPool<T>::workspace(call) : 0;
+}
+
 template <class T> void max_pool_backward(const Call& call) {
   const int64_t planes = call.out().shape[0] * call.out().shape[1], extent = call.out().count / planes;
   const int64_t each = call.in(0).count / planes, some = std::max<int64_t>(1, kGrain / extent);
@@ -163,8 +245,8 @@ template <class T> void max_pool_backward(const Call& call) {
 
 template <class... T> constexpr auto rows(Types<T...>) {
   constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
-  return join(std::array{with_workspace<MaxPool<T>::workspace>(
-                  kernel<MaxPool<T>::run>(PLUGRAD_OP_MAX_POOL, element_dtype<T>, kDense))...},
+  return join(std::array{with_workspace<max_pool_workspace<T>>(
+                  kernel<max_pool<T>>(PLUGRAD_OP_MAX_POOL, element_dtype<T>, kDense | PLUGRAD_STRIDED))...},
               std::array{kernel<max_pool_backward<T>>(PLUGRAD_OP_MAX_POOL_BACKWARD, element_dtype<T>, kDense)...});
 }
 constexpr auto kPoolingRows = rows(kComputable);

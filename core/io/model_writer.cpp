@@ -20,13 +20,13 @@ using steps::kNever;
 
 class Saver {
  public:
-  explicit Saver(const Recording::ForwardPass& pass) : pass_(pass), places_(pass.trace.memories.size(), kNever) {}
+  explicit Saver(const Recording::ForwardPass& pass) : pass_(pass), places_(pass.memories.size(), kNever) {}
 
   StoredModel stored() {
     for (size_t i = 0; i < pass_.given.size(); ++i) add_input(i);
     const std::vector<bool> used = find_used();
     for (size_t at = 0; at < used.size(); ++at)
-      if (used[at]) add_call(pass_.trace.calls[at]);
+      if (used[at]) add_call(pass_.calls[at]);
     for (const StepView& each : pass_.results) {
       if (!each.defined()) refuse("returns a tensor without elements");
       model_.outputs.push_back(view_of(each.memory, each.view, each.view.offset));
@@ -57,11 +57,11 @@ class Saver {
   }
 
   std::vector<bool> find_used() const {
-    std::vector<bool> used(pass_.trace.calls.size()), needed(pass_.trace.memories.size());
+    std::vector<bool> used(pass_.calls.size()), needed(pass_.memories.size());
     for (const StepView& each : pass_.results)
       if (each.defined()) needed[each.memory] = true;
     for (size_t at = used.size(); at-- > 0;) {
-      const steps::Call& call = pass_.trace.calls[at];
+      const steps::Call& call = pass_.calls[at];
       for (size_t i = 0; i < call.op.outputs; ++i) used[at] = used[at] || needed[call.memories[i]];
       for (size_t i = 0; used[at] && i < call.memories.size(); ++i)
         if (call.memories[i] != kNever) needed[call.memories[i]] = true;
@@ -76,7 +76,7 @@ class Saver {
     if (place == kNever) {
       place = static_cast<uint32_t>(model_.memories.size());
       model_.memories.push_back({static_cast<DType>(v.dtype), 0, {}});
-      if (pass_.trace.memories[memory].storage) sources_[place] = memory;
+      if (pass_.memories[memory].storage) sources_[place] = memory;
     }
     ModelMemory& it = model_.memories[place];
     if (it.dtype != static_cast<DType>(v.dtype)) refuse("looks at one memory in two dtypes");
@@ -112,7 +112,7 @@ class Saver {
         else op.inputs.push_back({std::nullopt, static_cast<int64_t>(v.offset)});
         continue;
       }
-      ModelView made = view_of(memory, v, v.offset - pass_.trace.memories[memory].base);
+      ModelView made = view_of(memory, v, v.offset - pass_.memories[memory].base);
       if (i < call.op.outputs) op.outputs.push_back(std::move(made));
       else op.inputs.push_back({std::move(made), 0});
     }
@@ -128,11 +128,11 @@ class Saver {
     std::vector<Tensor> all(model_.memories.size());
     for (const auto& [place, memory] : sources_) {
       ModelMemory& it = model_.memories[place];
-      Storage& storage = *pass_.trace.memories[memory].storage;
+      Storage& storage = *pass_.memories[memory].storage;
       Ref<Impl> impl(new (local().objects.get()) Impl(*storage.device, Ref<Storage>::share(&storage)));
       impl->view = dense_view({it.count}, static_cast<uint8_t>(it.dtype), storage.device->info.alignment);
       impl->view.buffer = storage.buffer;
-      impl->view.offset = pass_.trace.memories[memory].base;
+      impl->view.offset = pass_.memories[memory].base;
       all[place] = Tensor(std::move(impl));
     }
     return all;

@@ -1,13 +1,17 @@
 // All passes, in their order.
 #include <core/runtime/memory/small_blocks.hpp>  // plans end, and release storages
+#include <core/steps/channels_last.hpp>
 #include <core/steps/plan.hpp>
 
 #include <utility>
 
 namespace plugrad::steps {
 
-Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice) {
+Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice, FormShelf& shelf) {
   Plan plan;
+  if (trace.device && forms_of(*trace.device)) plan.recorded = trace.calls;
+  plan.images = put_channels_last(trace, outside.all);
+  plan.forms = take_forms(trace, outside.all, shelf);
   plan.lists = trace.device ? lists_of(*trace.device) : nullptr;
   plan.simplified = simplify(trace, outside.all);
   plan.fused = fuse(trace, plan.simplified, choice, plan.lists);

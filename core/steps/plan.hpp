@@ -1,7 +1,9 @@
-// The plan of a replay. Passes make it from a trace, in this order: simplify, fuse, place, list. Each pass is a function of
-// the earlier passes' results, and does not change them. runner.hpp runs the plan.
+// The plan of a replay. Passes make it from a trace, in this order: channels last, forms, simplify, fuse, place, list. The
+// first two change the trace; each further pass is a function of the earlier passes' results, and does not change them.
+// runner.hpp runs the plan.
 #pragma once
 #include <core/runtime/dispatch/call_list.hpp>
+#include <core/steps/forms.hpp>
 #include <core/steps/fusions.hpp>
 #include <core/steps/trace.hpp>
 
@@ -139,16 +141,20 @@ struct Outside {
 };
 
 struct Plan {
-  Trace trace;
+  Trace trace;                 // with the calls as they run
+  std::vector<Call> recorded;  // the calls as they were recorded; empty if they run so
+  std::vector<Form> forms;
+  size_t images = 0;  // with channels last
   Simplified simplified;
   Fused fused;
   Placed placed;
   Listed listed;
   const plugrad_lists* lists = nullptr;
 
+  const std::vector<Call>& recorded_calls() const { return recorded.empty() ? trace.calls : recorded; }
   bool reads(uint32_t memory) const { return simplified.is(memory, Simplified::kRead); }
   bool writes(uint32_t memory) const { return simplified.is(memory, Simplified::kWritten); }
 };
-Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice);
+Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice, FormShelf& shelf);
 
 }  // namespace plugrad::steps

@@ -65,7 +65,7 @@ steps::Plan Recording::plan_of(steps::Trace trace, const steps::FusionChoice& fu
   outside.row.assign(bound.begin() + static_cast<std::ptrdiff_t>(results), bound.end());
   for (size_t i = inputs; i < bound.size(); ++i) outputs_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return steps::make_plan(std::move(trace), std::move(outside), fusions);
+  return steps::make_plan(std::move(trace), std::move(outside), fusions, arena_->forms);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -269,7 +269,7 @@ Recording::ForwardPass Recording::forward_pass() const {
   if (host != runner_.plan().trace.calls.end()) refuse(("calls " + host->label() + ", which needs the host").c_str());
   for (const uint32_t each : written_)
     if (!runner_.plan().trace.memories[each].constant) refuse("writes to a tensor that is older than it");
-  return {runner_.plan().trace, given_, results_};
+  return {runner_.plan().recorded_calls(), runner_.plan().trace.memories, given_, results_};
 }
 
 // --- Checks.
@@ -311,7 +311,7 @@ std::string text_of(const steps::Call& call) {
 }  // namespace
 
 std::string Recording::difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const {
-  const std::vector<steps::Call>&ours = runner_.plan().trace.calls, &theirs = run.trace.calls;
+  const std::vector<steps::Call>&ours = runner_.plan().recorded_calls(), &theirs = run.trace.calls;
   const std::string depends = ". It depends on something other than tensors: pass that as an argument";
   for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     const std::string where = "call " + std::to_string(i) + " is ";
@@ -332,6 +332,7 @@ uint64_t Recording::bytes() const {
   for (const steps::Call& each : trace.calls)
     bytes += sizeof each + each.views.size() * (sizeof each.views[0] + sizeof each.memories[0]) + each.attributes.size();
   // The plan has as much again, and a device's list some 2 KB for a call.
+  for (const steps::Form& each : runner_.plan().forms) bytes += each.memory->storage->size / 2;
   return 2 * bytes + 2048 * trace.calls.size() + runner_.plan().placed.constant_bytes;
 }
 
@@ -341,7 +342,10 @@ std::string Recording::text() const {
   std::ostringstream text;
   text << calls << " calls: " << calls - once - unused << " in each replay, " << plan.fused.fused << " of them in fusions, "
        << once << " that make constants, " << unused << " whose results nothing reads; " << plan.placed.temporary_bytes
-       << " bytes of temporary memory in " << plan.placed.arena_bytes << runner_.text();
+       << " bytes of temporary memory in " << plan.placed.arena_bytes;
+  if (plan.images) text << "; " << plan.images << " images with channels last";
+  if (!plan.forms.empty()) text << "; " << plan.forms.size() << " operands in the device's own forms";
+  text << runner_.text();
   return text.str();
 }
 

@@ -49,7 +49,8 @@ class Recording {
   // A forward pass, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that changes
   // tensors of the program, reads or changes gradients, draws random numbers, or runs an optimiser.
   struct ForwardPass {
-    const steps::Trace& trace;
+    const std::vector<steps::Call>& calls;
+    const std::vector<steps::Memory>& memories;
     const std::vector<StepView>&given, &results;
   };
   ForwardPass forward_pass() const;

@@ -14,6 +14,7 @@ size_t Runner::count_operands(const Plan& plan) {
   size_t operands = 0;
   for (const Call& call : plan.trace.calls) operands += call.views.size();
   for (const FusedFusion& each : plan.fused.fusions) operands += each.call.call.views.size();
+  for (const Form& each : plan.forms) operands += each.maker.views.size();
   return operands;
 }
 
@@ -47,10 +48,12 @@ void Runner::make_all() {
     for (const FusionCall::Number& each : plan_.fused.fusions[planned.fusion].call.numbers)
       numbers_[{each.call, each.operand}] = operands_.views(made.first)[made.op.outputs + each.input];
   }
+  for (const Form& each : plan_.forms) makers_.push_back(make(each.maker, each.reader));
   for (std::vector<Running>* all : {&once_, &items_})
-    for (Running& each : *all) connect(each);  // they no longer move
+    for (Running& each : *all) connect(each, call_of(each));  // they no longer move
   for (std::vector<Running>& all : singly_)
-    for (Running& each : all) connect(each);
+    for (Running& each : all) connect(each, call_of(each));
+  for (size_t i = 0; i < makers_.size(); ++i) connect(makers_[i], plan_.forms[i].maker);
 }
 
 // at: the call's place in the trace; of a fusion, the place of its first call.
@@ -68,8 +71,7 @@ Runner::Running Runner::make(const Call& call, uint32_t at) {
   return made;
 }
 
-void Runner::connect(Running& one) {
-  const Call& call = call_of(one);
+void Runner::connect(Running& one, const Call& call) {
   one.op.views = operands_.views(one.first);
   one.op.attributes = call.attributes.empty() ? nullptr : call.attributes.data();
   if (call.workspace != kNever) operands_.add_workspace(call.workspace, one.op);
@@ -87,6 +89,17 @@ void Runner::bind_captured() {
   for (uint32_t memory = 0; memory < plan_.trace.memories.size(); ++memory) {
     const Memory& m = plan_.trace.memories[memory];
     if (m.storage && !plan_.simplified.is(memory, Simplified::kBound)) bind(memory, *m.storage, m.base);
+  }
+}
+
+void Runner::make_forms() {
+  for (size_t i = 0; i < makers_.size(); ++i) {
+    const Storage& input = *where(plan_.forms[i].input).storage;
+    FormMemory& form = *plan_.forms[i].memory;
+    if (form.is_fresh(input)) continue;
+    form.is_made = false;
+    if (const plugrad_status status = start(makers_[i])) throw_failed(makers_[i], status);
+    form.note_made(input);
   }
 }
 
@@ -248,6 +261,7 @@ void Runner::run() {
   reached_ = 0;
   provide_arena();
   device.require_open();
+  make_forms();
   if (device.compute || profiling::is_on()) {
     if (profiling::is_on())
       for (Running& one : items_) run_one(one);

@@ -17,6 +17,7 @@ namespace plugrad::steps {
 
 // The block for temporary memory. Steps that never run at the same time share an arena of the largest step's size.
 struct Arena {
+  FormShelf forms;
   Ref<Storage> storage;  // null until a step needs it
   uint64_t wanted = 0;
   // The number of times that steps may still ask the device for memory for a row of gradients: the program may hold a part
@@ -74,7 +75,8 @@ class Runner {
   static size_t count_operands(const Plan& plan);
   void make_all();
   Running make(const Call& call, uint32_t at);
-  void connect(Running& one);
+  void connect(Running& one, const Call& call);
+  void make_forms();
   void bind_constants();
   void bind_captured();
   bool renumber(const RecordedPart& part);
@@ -107,6 +109,7 @@ class Runner {
   Plan plan_;  // only numbers and attributes of calls change: see advance
   Operands operands_;
   std::vector<Running> once_, items_;
+  std::vector<Running> makers_;               // by form
   std::vector<std::vector<Running>> singly_;  // by fusion: its calls, to run singly if the kernel declines
   std::vector<uint32_t> item_of_call_;        // kNever if it does not run each time
   std::vector<uint32_t> operands_of_call_;    // the first operand; kNever if the call never runs

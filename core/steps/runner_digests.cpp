@@ -1,5 +1,6 @@
 // Runs of a step with digests of each call's results.
 #include <core/runtime/memory/small_blocks.hpp>
+#include <core/steps/channels_last.hpp>
 #include <core/steps/digest.hpp>
 #include <core/steps/runner.hpp>
 
@@ -11,7 +12,12 @@ namespace plugrad::steps {
 void Runner::add_digests(const Running& one, std::vector<uint64_t>& digests) const {
   const auto add = [&](const Running& each) {
     if (each.host && each.host->is_in_flight()) return;
-    digests[each.call] = digest_of(each.op.views, operands_.storages(each.first), each.op.outputs);
+    std::vector<plugrad_view> views;
+    for (size_t i = 0; i < each.op.outputs; ++i)
+      views.push_back(recorded_order(plan_.trace.calls[each.call], *each.op.views[i]));
+    std::vector<const plugrad_view*> pointers;
+    for (const plugrad_view& view : views) pointers.push_back(&view);
+    digests[each.call] = digest_of(pointers.data(), operands_.storages(each.first), each.op.outputs);
   };
   if (one.fusion == kNever) return add(one);
   const std::vector<Running>& singly = singly_[one.fusion];
@@ -49,6 +55,7 @@ void Runner::rehearse_singly(uint32_t fusion, std::vector<uint64_t>& digests) {
 std::vector<uint64_t> Runner::run_with_digests(const HostResults& given) {
   provide_arena();
   plan_.trace.device->require_open();
+  make_forms();
   std::vector<uint64_t> digests(plan_.trace.calls.size());
   for (Running& one : items_) {
     if (one.fusion != kNever) rehearse_singly(one.fusion, digests);

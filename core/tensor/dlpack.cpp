@@ -59,11 +59,19 @@ DType dtype_of(ElementType type) {
 // --- Export.
 
 struct Exported {
+  explicit Exported(const Tensor& x) : tensor(x.detach()) {
+    ++storage_of(tensor)->exports;
+    ++storage_of(tensor)->shared;
+  }
+  Exported(const Exported&) = delete;
+  ~Exported() { --storage_of(tensor)->shared; }
+
   Tensor tensor;  // detached
   std::array<int64_t, PLUGRAD_MAX_RANK> shape, strides;
 };
 
 template <class M> struct Holder : Exported {
+  using Exported::Exported;
   M managed;
 };
 
@@ -79,8 +87,7 @@ template <class M> M* exported(const Tensor& x, Order order) {
   observe::unrepeatable("gives a tensor to another library", "return the tensor, and pass it on afterwards");
   const Place place = place_of_device(plugrad::device_of(x));
   order_export(x, order);
-  auto holder = std::make_unique<Holder<M>>();
-  holder->tensor = x.detach();
+  auto holder = std::make_unique<Holder<M>>(x);
   const plugrad_view& v = view_of(x);
   std::copy_n(v.shape, v.rank, holder->shape.begin());
   std::copy_n(v.strides, v.rank, holder->strides.begin());

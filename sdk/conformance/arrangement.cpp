@@ -5,7 +5,7 @@
 namespace plugrad::conformance {
 namespace {
 
-constexpr Form kStrided[] = {Form::stepped, Form::padded, Form::transposed, Form::swapped};
+constexpr Form kStrided[] = {Form::stepped, Form::padded, Form::transposed, Form::swapped, Form::channels_last};
 constexpr Form kNegative[] = {Form::reversed, Form::reversed_last};
 constexpr Form kBroadcast[] = {Form::broadcast_first, Form::broadcast_last, Form::broadcast_all};
 
@@ -27,8 +27,13 @@ class Arranger {
   bool may_be(int operand, Form form) const {
     if (row_.only_immediates() && !is_output(operand)) return form == Form::immediate;
     if (form == Form::immediate) return has(op_.immediate_inputs(), operand);
+    if (form == Form::channels_last) return is_on_images();
     if (!is_broadcast(form)) return true;
     return !is_output(operand) && (row_.expands() || !has(op_.scalar_inputs(), operand));
+  }
+
+  bool is_on_images() const {
+    return op_.shape == OpShape::window || op_.opcode == PLUGRAD_OP_CONVOLUTION || op_.opcode == PLUGRAD_OP_CONVOLUTION_BIAS;
   }
 
   // Adds an arrangement with this placement for all operands, where allowed, then an arrangement for each operand alone.
@@ -134,7 +139,7 @@ bool is_broadcast(Form form) {
 const char* form_name(Form form) {
   constexpr const char* kNames[] = {"dense",          "stepped",       "padded",        "transposed",
                                     "swapped",        "reversed",      "reversed_last", "broadcast_first",
-                                    "broadcast_last", "broadcast_all", "immediate"};
+                                    "broadcast_last", "broadcast_all", "immediate",     "channels_last"};
   return kNames[static_cast<int>(form)];
 }
 
@@ -159,6 +164,9 @@ Shape strides_of(const Shape& shape, Form form) {
     case Form::transposed: std::reverse(order.begin(), order.end()); return exchanged(shape, order);
     case Form::swapped:
       if (order.size() >= 2) std::swap(order[order.size() - 1], order[order.size() - 2]);
+      return exchanged(shape, order);
+    case Form::channels_last:
+      if (order.size() > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
       return exchanged(shape, order);
     case Form::reversed:
       strides = row_major(shape);
@@ -200,7 +208,8 @@ std::vector<Arrangement> arrangements(Column column, const OpRow& row, const Que
       arranger.add_in_place({}, list);
       break;
     case Column::strided:
-      for (const Form form : kStrided) arranger.add_all_and_each({form, false}, list, form == Form::transposed);
+      for (const Form form : kStrided)
+        arranger.add_all_and_each({form, false}, list, form == Form::transposed || form == Form::channels_last);
       arranger.add_in_place({Form::stepped, false}, list);
       break;
     case Column::broadcast:

@@ -18,6 +18,7 @@ enum class Form : uint8_t {
   broadcast_last,
   broadcast_all,
   immediate,
+  channels_last,  // the second axis innermost, for ops on images
 };
 
 struct Placement {

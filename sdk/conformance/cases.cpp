@@ -6,9 +6,9 @@ namespace plugrad::conformance {
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> list = [] {
     std::vector<Case> all;
-    for (std::vector<Case> (*part)() :
-         {contract_cases, transcription_cases, memory_cases, leak_cases, page_cases, scale_cases, stream_cases, time_cases,
-          native_cases, failure_cases, op_cases, fusion_cases, list_cases, batch_cases, thread_cases, replay_cases})
+    for (std::vector<Case> (*part)() : {contract_cases, transcription_cases, memory_cases, leak_cases, page_cases,
+                                        scale_cases, stream_cases, time_cases, native_cases, failure_cases, op_cases,
+                                        fusion_cases, list_cases, batch_cases, form_cases, thread_cases, replay_cases})
       for (Case& one : part()) all.push_back(std::move(one));
     return all;
   }();

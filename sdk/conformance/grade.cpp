@@ -21,6 +21,7 @@ constexpr std::pair<std::string_view, int> kPrefixes[] = {{"contract.", 0},
                                                           {"thread.", 4},
                                                           {"fusion.", 4},
                                                           {"list.", 4},
+                                                          {"forms.", 4},
                                                           {"stream.", kAsynchronous},
                                                           {"native.", kAsynchronous},
                                                           {"failure.", kAsynchronous}};

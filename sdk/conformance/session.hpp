@@ -46,8 +46,8 @@ struct Case {
   std::function<void(Session&, Tally&)> function;
 };
 
-// All cases: of the contract, memory, streams, threads and the extensions native.h, fusion.h and list.h, and a case for each
-// op.
+// All cases: of the contract, memory, streams, threads and the extensions native.h, fusion.h, list.h and forms.h, and a case
+// for each op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> transcription_cases();
@@ -65,6 +65,7 @@ std::vector<Case> op_cases();
 std::vector<Case> fusion_cases();
 std::vector<Case> list_cases();
 std::vector<Case> batch_cases();
+std::vector<Case> form_cases();
 
 // Runs a case. A Breach ends it and counts as a failure.
 void run_case(const Case& one, Session& session, Tally& tally);

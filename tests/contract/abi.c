@@ -1,6 +1,7 @@
 /* Includes only the C headers, as a plugin in C does. */
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/communicator.h>
+#include <plugrad/sdk/forms.h>
 #include <plugrad/sdk/linalg.h>
 #include <plugrad/sdk/list.h>
 #include <plugrad/sdk/native.h>

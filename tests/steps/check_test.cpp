@@ -30,6 +30,19 @@ TEST_F(Checking, FindsNoDifferenceInATrainingStep) {
   EXPECT_TRUE(same_bytes(run(true), run(false)));
 }
 
+// The calls of the step have other layouts than the function's calls.
+TEST_F(Checking, FindsNoDifferenceInImages) {
+  const NoGrad unrecorded;
+  manual_seed(2);
+  const Tensor first = rand({16, 8, 3, 3}), second = rand({16, 16, 3, 3}), scale = rand({16, 1, 1});
+  Twin step(true, [&](const Tensor& x) {
+    const Tensor y = relu(conv2d(x, first, {}, {1}, {1}));
+    return mean(conv2d(max_pool2d(y * scale + y, {2}), second), {2, 3});
+  });
+  for (int i = 0; i < 40; ++i) step(rand({2, 8, 10, 12}));
+  EXPECT_GE(step.step().figures().called, 2);
+}
+
 TEST_F(Checking, NamesTheCallThatDiffers) {
   double scale = 2;
   bool more = false;

@@ -30,6 +30,8 @@ struct Storage : Counted {
   bool large = false;                // a Block of the allocator
   bool imported = false;             // another library owns the memory: see import.hpp
   std::atomic<bool> tracked{false};  // its origin is recorded: see tracking.hpp
+  std::atomic<uint32_t> shared{0};   // other libraries that have the memory now, and may write to it
+  std::atomic<uint32_t> exports{0};  // and all that ever had it
   std::atomic<uint8_t> captured{0};  // the number of recorders following it: see trace.hpp
 
   // For devices with streams. The home of a storage is the compute stream. Of the home's uses only writes are recorded; its
