@@ -1,7 +1,13 @@
-// Compiled training steps of models give the same bits as eager training steps.
+// Compiled steps have the bits of eager steps: training steps of models, and images in the device's own layouts
+// (plugrad/sdk/forms.h).
+#include <plugrad/io/saved_model.hpp>
+#include <plugrad/tensor/dlpack.hpp>
 #include <tests/steps/twins.hpp>
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 
@@ -85,6 +91,137 @@ TEST(CompiledModels, LearnWithTheSameBits) {
     ~Deterministic() { set_deterministic(false); }
   } const same_order;
   for (const Task& task : {images(), sentences()}) EXPECT_TRUE(same_bytes(train(task, true, 6), train(task, false, 6)));
+}
+
+// --- Images: channels last in memory, and weights in forms of the device's own.
+
+Tensor random(const Shape& shape) { return rand(shape, DType::f32, default_device(), -1, 1); }
+
+// Convolutions of every kind between calls that keep an image's layout, and calls that do not.
+struct Images {
+  Tensor first = random({24, 3, 5, 5}), bias = random({24}), square = random({24, 24, 3, 3}),
+         across = random({32, 24, 1, 1}), each = random({32, 1, 3, 3}), grouped = random({32, 8, 3, 3}),
+         scale = random({32, 1, 1}), down = random({16, 32, 3, 3}), deep = random({9, 64, 3, 3});
+
+  Tensor operator()(const Tensor& x) const {
+    const NoGrad unrecorded;
+    const Tensor a = relu(conv2d(x, first, bias, {2}, {2})), b = relu(conv2d(a, square, bias, {1}, {1}) + a);
+    const Tensor c = silu(conv2d(max_pool2d(b, {3}, {2}, {1}), across)), d = conv2d(c, each, {}, {1}, {1}, {1}, 32);
+    const Tensor e = conv2d(d * scale + c, grouped, {}, {1}, {1}, {1}, 4), half = slice(e, 1, 0, 16);
+    const Tensor f = conv2d(cat({e, half, conv2d(e, down, {}, {1}, {1})}, 1), deep, {}, {1}, {1});
+    const Tensor g = avg_pool2d(conv2d(e, square_of(e), {}, {2}, {1}), {3}, {1}, {1});
+    return cat({flatten(f), flatten(g), flatten(mean(e, {2, 3})), flatten(softmax(e, 1))}, 0);
+  }
+  Tensor square_of(const Tensor&) const { return cat({grouped, grouped, grouped, grouped}, 1); }
+};
+
+TEST(CompiledImages, KeepTheBitsOfTheFunction) {
+  const Images f;
+  for (const bool fuse : {true, false})
+    for (const int64_t n : {1, 3}) {
+      Twin step(true, f, {.fuse = fuse});
+      for (int i = 0; i < 3; ++i) {
+        const Tensor x = random({n, 3, 19, 21});
+        EXPECT_TRUE(same_bytes({step(x)}, {f(x)})) << n << " images, call " << i;
+      }
+      EXPECT_EQ(step.step().figures().replayed, 2);
+      const std::string text = step.step().explain();
+      const bool is_cpu = default_device().name() == "cpu:0";
+      EXPECT_EQ(text.find("images with channels last") != std::string::npos, is_cpu) << text;
+      EXPECT_EQ(text.find("in the device's own forms") != std::string::npos, is_cpu) << text;
+    }
+}
+
+TEST(CompiledImages, AreSavedAsTheFunctionComputesThem) {
+  const Images f;
+  const Tensor x = random({1, 3, 19, 21});
+  CompiledStep step({.name = "images"});
+  for (int i = 0; i < 2; ++i) step.call({x}, "", [&](const Tensors& given) { return StepResults{{f(given[0])}}; });
+  const std::string path = ::testing::TempDir() + "plugrad-images-" + std::to_string(getpid());
+  save_model(step, path);
+  const SavedModel model = load_model(path, default_device());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(same_bytes(model({x}), {f(x)}));
+  std::filesystem::remove(path);
+}
+
+TEST(CompiledImages, TrainWithTheBitsOfTheFunction) {
+  const auto train = [](bool compiled) {
+    manual_seed(3);
+    Tensors weights{random({16, 8, 3, 3}).requires_grad_(), random({16, 16, 1, 1}).requires_grad_()};
+    nn::SGD optimizer(weights, 0.1);
+    Twin step(compiled, [&](const Tensor& x) {
+      optimizer.zero_grad();
+      const Tensor loss = mean(square(conv2d(relu(conv2d(x, weights[0], {}, {1}, {1})), weights[1])));
+      loss.backward();
+      optimizer.step();
+      return loss;
+    });
+    Tensors all;
+    for (int i = 0; i < 4; ++i) all.push_back(step(random({2, 8, 9, 9})).detach());
+    all.insert(all.end(), weights.begin(), weights.end());
+    return all;
+  };
+  EXPECT_TRUE(same_bytes(train(true), train(false)));
+}
+
+// A form follows its weights: changes in place, by other compiled steps, and by libraries that share the memory.
+TEST(CompiledImages, FollowTheirWeights) {
+  const NoGrad unrecorded;
+  Tensor weight = random({32, 16, 3, 3});
+  const auto f = [&](const Tensor& x) { return conv2d(x, weight, {}, {1}, {1}); };
+  Twin step(true, f);
+  Twin scaling(true, [&](const Tensor& by) {
+    weight.copy_(weight * by);
+    return by + 1;
+  });
+  const Tensor x = random({1, 16, 7, 7}), by = random({1});
+  const auto expect_same = [&](const char* after) { EXPECT_TRUE(same_bytes({step(x)}, {f(x)})) << after; };
+  for (int i = 0; i < 3; ++i) expect_same("nothing");
+  weight.mul_(2);
+  expect_same("a change in place");
+  select(weight, 0, 3).fill_(1);
+  expect_same("a change of a view");
+  for (int i = 0; i < 3; ++i) {
+    scaling(by);
+    expect_same("a compiled change");
+  }
+  weight.copy_(random(weight.shape()));
+  expect_same("a copy");
+  EXPECT_EQ(step.step().figures().recorded, 1);
+}
+
+TEST(CompiledImages, FollowWeightsThatAreShared) {
+  if (!(default_device().capabilities() & PLUGRAD_HOST_MEM))
+    GTEST_SKIP() << "only a device in host memory shares it with this program";
+  const NoGrad unrecorded;
+  const Tensor weight = random({32, 16, 3, 3}), x = random({1, 16, 7, 7});
+  const auto f = [&](const Tensor& given) { return conv2d(given, weight, {}, {1}, {1}); };
+  Twin step(true, f);
+  for (int i = 0; i < 3; ++i) step(x);
+  dlpack::Managed* const shared = dlpack::export_managed(weight);
+  for (int i = 0; i < 3; ++i) {
+    static_cast<float*>(shared->array.data)[i] += 1;
+    EXPECT_TRUE(same_bytes({step(x)}, {f(x)})) << "while it is shared";
+  }
+  static_cast<float*>(shared->array.data)[5] += 1;
+  shared->deleter(shared);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(same_bytes({step(x)}, {f(x)})) << "after it was shared";
+}
+
+// Recordings of several shapes share a form.
+TEST(CompiledImages, MakeAFormOnce) {
+  const NoGrad unrecorded;
+  const Tensor weight = random({128, 128, 3, 3});
+  const uint64_t bytes = static_cast<uint64_t>(weight.count()) * 4;
+  Twin step(true, [&](const Tensor& x) { return mean(conv2d(x, weight)); });
+  const auto active = [&](int64_t side) {
+    const Tensor x = random({1, 128, side, side});
+    for (int i = 0; i < 2; ++i) step(x);
+    default_device().sync();
+    return default_device().memory().active;
+  };
+  const uint64_t first = active(8);
+  for (const int64_t side : {4, 5, 6, 7}) EXPECT_LT(active(side), first + bytes);
 }
 
 }  // namespace
