@@ -379,11 +379,13 @@ template <class T> struct Kernel : Runs<T> {
     return {Runs<T>::copy_line, Packing<T>::copy, correlate, correlate_rows, weight_gradient, few_rows_gradient};
   }
   static void forward(const Call& call) {
-    if (is_better_by_pixels<T>(call)) run_by_pixels<T>(call, Pixels<T>::kernels());
-    else run_convolution<T>(call, kernels());
+    if (is_better_by_pixels<T>(call)) return run_by_pixels<T>(call, Pixels<T>::kernels());
+    if (!is_dense(call)) throw BackendError(PLUGRAD_UNSUPPORTED, "few rows are faster on dense copies");
+    run_convolution<T>(call, kernels());
   }
   static uint64_t forward_workspace(const Call& call) {
-    return is_better_by_pixels<T>(call) ? pixels_workspace<T>(call, Pixels<T>::kColumns) : convolution_workspace<T>(call);
+    if (is_better_by_pixels<T>(call)) return pixels_workspace<T>(call, Pixels<T>::kColumns);
+    return is_dense(call) ? convolution_workspace<T>(call) : 0;
   }
   // With packed weights.
   static void forward_packed(const Call& call) { run_by_pixels<T>(call, Pixels<T>::kernels(), true); }

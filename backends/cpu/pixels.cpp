@@ -388,18 +388,23 @@ template <class T> class ByPixels {
 
 }  // namespace
 
-// Few products do not outweigh the transposition of the results. With many images, planes leave few lanes unused. Measured
-// on Zen 4.
+bool is_dense(const Call& call) {
+  for (int i = 0; i < call.op().outputs + call.op().inputs; ++i)
+    if (!is_dense(*call.op().views[i])) return false;
+  return true;
+}
+
+// Few products do not outweigh the transposition of the results, and few rows leave vectors partly empty. With many images,
+// planes leave few lanes unused. Measured on Zen 4.
 template <class T> bool is_better_by_pixels(const Call& call) {
   const plugrad_view &x = call.in(0), &weight = call.in(1), &out = call.out();
-  for (int i = 0; i < call.op().outputs + call.op().inputs; ++i)
-    if (!is_dense(*call.op().views[i])) return true;
   const WindowShape window(weight, call.attributes<plugrad_convolution>());
   const int64_t rows = weight.shape[0] / window.groups, taps = product(window.size), depth = weight.shape[1] * taps;
+  const bool dense = is_dense(call), few = rows * int64_t{sizeof(T)} < 64;
   if (shares_a_row(call)) return x.shape[0] * int64_t{sizeof(T)} >= 64;
-  if (depth == taps && rows == 1) return product(spatial(out)) <= 256 && x.shape[1] >= 16;
+  if (depth == taps && rows == 1) return !dense || (product(spatial(out)) <= 256 && x.shape[1] >= 16);
   const bool many = x.shape[0] >= 4 && taps > 1 && product(window.stride) == 1;
-  return !many && rows * int64_t{sizeof(T)} >= 32 && depth >= 64;
+  return !few && (!dense || (!many && depth >= 64));
 }
 template <class T> bool gains_from_packing(const Call& call) { return is_better_by_pixels<T>(call) && !shares_a_row(call); }
 template <class T> void run_by_pixels(const Call& call, const PixelKernels<T>& kernels, bool packed) {

@@ -33,6 +33,8 @@ template <class T> struct PixelKernels {
   void (*copy)(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row);  // to contiguous rows
 };
 
+// Whether all operands are dense: planes need that.
+bool is_dense(const Call& call);
 // Whether to compute this convolution by pixels. It depends on the operands' shapes and layouts alone.
 template <class T> bool is_better_by_pixels(const Call& call);
 // Whether to keep packed weights for it, if the weights stay the same.

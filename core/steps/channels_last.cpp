@@ -13,7 +13,7 @@
 
 namespace plugrad::steps {
 namespace {
-constexpr int64_t kFewestChannels = 8;  // with fewer channels most lanes of a vector stay unused
+constexpr int64_t kFewestChannels = 16;  // with fewer channels, or fewer results of a group, vectors stay partly empty
 
 // The axes of an image (n, c, ..): the positions of all spatial axes are a single axis.
 struct Image {
@@ -53,6 +53,16 @@ bool move_view(plugrad_view& v, const Image& image, uint64_t base, uint64_t alig
 
 bool is_convolution(const Call& call) {
   return call.op.opcode == PLUGRAD_OP_CONVOLUTION || call.op.opcode == PLUGRAD_OP_CONVOLUTION_BIAS;
+}
+// Whether a convolution is fast on images with channels last.
+bool fills_vectors(const Call& call) {
+  const plugrad_view& weight = call.views[call.op.outputs + 1];
+  const auto& attributes = *reinterpret_cast<const plugrad_convolution*>(call.attributes.data());
+  const int64_t rows = weight.shape[0] / attributes.groups;
+  const plugrad_view& x = call.views[call.op.outputs];
+  // A window for all channels reads them as images of a single channel each.
+  const bool depthwise = rows == 1 && weight.shape[1] == 1;
+  return rows >= kFewestChannels || (depthwise && x.shape[0] * x.shape[1] >= kFewestChannels);
 }
 // Whether the elements of the results depend on the elements at the same place alone.
 bool is_placewise(const Call& call) {
@@ -104,6 +114,7 @@ class ChannelsLast {
 
   // The call on images with channels last, or nothing if it cannot run so.
   std::optional<Call> moved(const Call& call) const {
+    if (is_convolution(call) && !fills_vectors(call)) return {};
     if (call.host || !(is_placewise(call) || is_convolution(call) || call.op.opcode == PLUGRAD_OP_MAX_POOL)) return {};
     Call made = call;
     const plugrad_view* largest = nullptr;

@@ -7,7 +7,9 @@
 //             step.
 // Images      With CHANNELS_LAST the host keeps images (n, c, ..) between the calls of a step with their channels last in
 //             memory, where all kernels that use them take such strides and neither reader nor writer needs another layout.
-//             Elementwise calls on these images then have their axes in the order of memory.
+//             Elementwise calls on these images then have their axes in the order of memory. Such images have at least 16
+//             channels, and convolutions of them at least 16 results in a group, or are depthwise. The plugin's kernels
+//             with STRIDED promise not to decline these calls.
 //
 // Getting it  backend->get_extension(PLUGRAD_FORMS) returns a plugrad_forms, or null. The plugin owns it; it is constant and
 //             lives as long as the process, and applies to all devices of the plugin.
