@@ -1,11 +1,12 @@
 #include <plugrad/backends/cpu.hpp>
 
 #include <backends/cpu/far_rows.hpp>
+#include <backends/cpu/forms.hpp>
 #include <backends/cpu/fusion.hpp>
 #include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
-#include <backends/cpu/pixels.hpp>
+#include <backends/cpu/product.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/supported_sets.hpp>
 
@@ -130,12 +131,9 @@ class CpuBackend final : public Backend, public Fusions, public OperandForms {
   }
 
   std::optional<OperandForm> find_form(const Call& call, uint32_t input) const override {
-    const uint32_t opcode = call.op().opcode;
-    if (input != 1 || (opcode != PLUGRAD_OP_CONVOLUTION && opcode != PLUGRAD_OP_CONVOLUTION_BIAS)) return {};
-    if (!flushed_.empty()) return {};
-    const auto& form = call.own<WeightForm>();
-    if (!form.pays(call)) return {};
-    return OperandForm{&form.maker, &form.reader, form.bytes(call)};
+    const FormRows* const form = input == 1 && flushed_.empty() ? form_rows(call) : nullptr;
+    if (!form || !form->pays(call)) return {};
+    return OperandForm{&form->maker, &form->reader, form->bytes(call)};
   }
 
   int threads() const { return threads_; }
@@ -155,6 +153,18 @@ class CpuBackend final : public Backend, public Fusions, public OperandForms {
   Rows kernels() const override { return rows_; }
 
  private:
+  static const FormRows* form_rows(const Call& call) {
+    switch (call.op().opcode) {
+      case PLUGRAD_OP_CONVOLUTION:
+      case PLUGRAD_OP_CONVOLUTION_BIAS: return &call.own<FormRows>();
+      case PLUGRAD_OP_MATMUL:
+      case PLUGRAD_OP_MATMUL_ADD: return is_computed(call.out().dtype) ? call.own<FollowedProduct>().form : nullptr;
+      default: return nullptr;
+    }
+  }
+  // Halves have products of their own.
+  static bool is_computed(uint8_t dtype) { return dtype == PLUGRAD_F32 || dtype == PLUGRAD_F64; }
+
   // Wraps every kernel: the wrapper sets the calling thread's mode and restores it; the pool's threads copy the mode.
   void flush_to_zero() {
     flushed_ = rows_;

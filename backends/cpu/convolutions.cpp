@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include <backends/cpu/convolution.hpp>
+#include <backends/cpu/forms.hpp>
 #include <backends/cpu/packing-inl.hpp>
 #include <backends/cpu/pixels-inl.hpp>
 #include <backends/cpu/rows.hpp>
@@ -404,9 +405,9 @@ template <auto run, auto workspace, class T> constexpr KernelRow row(uint32_t op
   return with_workspace<workspace>(kernel<run>(opcode, element_dtype<T>, layouts));
 }
 template <uint32_t opcode, class T>
-constexpr WeightForm kForm{kernel<Kernel<T>::pack>(opcode, element_dtype<T>),
-                           row<Kernel<T>::forward_packed, Kernel<T>::packed_workspace, T>(opcode), gains_from_packing<T>,
-                           Kernel<T>::packed_bytes};
+constexpr FormRows kForm{kernel<Kernel<T>::pack>(opcode, element_dtype<T>),
+                         row<Kernel<T>::forward_packed, Kernel<T>::packed_workspace, T>(opcode), gains_from_packing<T>,
+                         Kernel<T>::packed_bytes};
 template <uint32_t opcode, class T> constexpr KernelRow forward_row() {
   KernelRow made = row<Kernel<T>::forward, Kernel<T>::forward_workspace, T>(opcode, kDense | PLUGRAD_STRIDED);
   made.own = &kForm<opcode, T>;

@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/matmul.cpp"
 #include <hwy/foreach_target.h>
 
+#include <backends/cpu/contraction.hpp>
 #include <backends/cpu/dots-inl.hpp>
 #include <backends/cpu/narrow_dots-inl.hpp>
 #include <backends/cpu/packing-inl.hpp>
@@ -68,7 +69,7 @@ template <class T> struct Kernel {
     int64_t i = 0;
     if (a.column == 1) {
       for (; i + kUnrolled <= k; i += kUnrolled) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int u = 0; u < kUnrolled; ++u, b += b_row) add_product<rows, vectors>(left, a.row, u, b, sums);
         advance<kGroups>(left, kUnrolled);
       }
@@ -122,12 +123,12 @@ template <class T> struct Kernel {
     const D d;
     const int64_t wide = lanes();
     V right[vectors];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) right[v] = hn::LoadU(d, b + v * wide);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
       const V factor = hn::Set(d, (left[r / 3] + (r % 3) * row)[at]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, right[v], sums[r][v]);
     }
   }
@@ -135,7 +136,7 @@ template <class T> struct Kernel {
   template <int rows, int vectors> static HWY_INLINE void store(const V (&sums)[rows][vectors], T* c, int64_t c_row) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) hn::StoreU(sums[r][v], D(), c + v * lanes());
       c += c_row;
       asm("" : "+r"(c));
@@ -149,7 +150,7 @@ template <class T> struct Kernel {
     const int64_t wide = lanes();
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) hn::StoreU(hn::Add(sums[r][v], hn::LoadU(d, addend + v * wide)), d, c + v * wide);
       c += c_row;
       addend += addend_row;
@@ -160,14 +161,14 @@ template <class T> struct Kernel {
   // The output is read or written only after many products: long enough ahead for memory to deliver it.
   template <int rows, int vectors> static HWY_INLINE void prefetch(const T* c, int64_t c_row) {
     for (int r = 0; r < rows; ++r, c += c_row)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) hwy::Prefetch(c + v * lanes());
   }
 
   template <int rows, int vectors> static HWY_INLINE void zero(V (&sums)[rows][vectors]) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(D());
   }
 
@@ -315,8 +316,9 @@ template <class T> struct Kernel {
                        Addend<T> addend) {
     if (n == 1 && a.column == 1 && b.row == 1) return Dots<T>::of_one(m, k, a, b, c, addend);
     if (n > 1 && b.column != 1) return Dots<T>::of(n)(m, k, a, b, c, addend);
-    for (int64_t first = 0; first < k; first += kDepth<T>, addend = {c, true}) {
-      const int64_t depth = std::min(kDepth<T>, k - first);
+    const int64_t most = k <= kDepth<T> ? k : even_part(k, kDepth<T>, 8);  // as in panels
+    for (int64_t first = 0; first < k; first += most, addend = {c, true}) {
+      const int64_t depth = std::min(most, k - first);
       multiply_slice(m, n, depth, {a.data + first * a.column, a.row, a.column}, {b.data + first * b.row, b.row, 1}, c,
                      addend);
     }
@@ -354,6 +356,11 @@ template <class T> struct Kernel {
                                        Packing<T>::template pack_panels<kPanelVectors>, Packing<T>::copy};
     return all;
   }
+  // With the right operand in kept panels.
+  static void kept(const Call& call) { run_kept_product<T>(call, kernels()); }
+  static void keep(const Call& call) { keep_panels<T>(call, kernels()); }
+  static uint64_t kept_bytes(const Call& call) { return kept_panels_bytes<T>(call, kernels().columns); }
+
   static void general(const Call& call) { run_product<T>(call, kernels()); }
   static bool run_followed(const Call& call, const Following& following) {
     return !is_small(call.op()) && run_product<T>(call, kernels(), following);
@@ -426,13 +433,16 @@ template <class T> struct NarrowKernel {
   }
 };
 
-template <class T> constexpr FollowedProduct kFollowed{Kernel<T>::run_followed};
+template <uint32_t opcode, class T>
+constexpr FormRows kForm{kernel<Kernel<T>::keep>(opcode, element_dtype<T>),
+                         kernel<Kernel<T>::kept>(opcode, element_dtype<T>), gains_from_panels<T>, Kernel<T>::kept_bytes};
+template <uint32_t opcode, class T> constexpr FollowedProduct kFollowed{Kernel<T>::run_followed, &kForm<opcode, T>};
 
-template <class T> constexpr KernelRow row(uint32_t opcode, uint32_t flags) {
+template <uint32_t opcode, class T> constexpr KernelRow row(uint32_t flags) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   if constexpr (std::is_same_v<T, ComputeType<T>>) {
     KernelRow row = kernel_row(opcode, element_dtype<T>, Kernel<T>::run, kMemory, flags);
-    row.own = &kFollowed<T>;
+    row.own = &kFollowed<opcode, T>;
     return with_workspace<product_workspace<T>>(row);
   } else {
     return with_workspace<NarrowKernel<T>::workspace>(
@@ -440,8 +450,8 @@ template <class T> constexpr KernelRow row(uint32_t opcode, uint32_t flags) {
   }
 }
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{row<T>(PLUGRAD_OP_MATMUL, kPlainFlags | PLUGRAD_ACCUMULATE)...},
-              std::array{row<T>(PLUGRAD_OP_MATMUL_ADD, kPlainFlags)...});
+  return join(std::array{row<PLUGRAD_OP_MATMUL, T>(kPlainFlags | PLUGRAD_ACCUMULATE)...},
+              std::array{row<PLUGRAD_OP_MATMUL_ADD, T>(kPlainFlags)...});
 }
 constexpr auto kProductRows = rows(kFloating);
 

@@ -48,11 +48,4 @@ uint64_t packed_weights_bytes(const plugrad_view& weight, const plugrad_convolut
 // Packs the weights, input 0, with the attributes of their convolution.
 template <class T> void pack_weights(const Call& call, const PixelKernels<T>& kernels);
 
-// In a KernelRow's `own`: the form of a convolution's weights. See plugrad/sdk/forms.h.
-struct WeightForm {
-  KernelRow maker, reader;
-  bool (*pays)(const Call& call);
-  uint64_t (*bytes)(const Call& call);
-};
-
 }  // namespace plugrad::cpu

@@ -40,6 +40,9 @@ template <class T> class Product : Contraction<T> {
     return static_cast<uint64_t>(panel_elements() + (scratch_ ? batches_ * m_ * n_ : 0)) * sizeof(T);
   }
 
+  // Whether each element is the sum of its slices' sums, product by product.
+  bool sums_in_order() const { return !few_ && batches_ == 1 && a_.column == 1 && n_ > 2 && m_ > 2 && !accumulates_; }
+
   // Whether the tiles are tiles of the output.
   bool can_be_followed() const { return !is_turned_ && !scratch_ && n_ > 1; }
   void follow(const Following& following) { following_ = &following; }
@@ -243,6 +246,81 @@ template <class T> class Product : Contraction<T> {
 
 }  // namespace
 
+// --- The right operand in panels, kept by the host: slices of k, panel by panel.
+
+namespace {
+// With more rows, packing costs little; with fewer, the operand is read in place or by rows.
+constexpr int64_t kFewestKeptRows = 3, kMostKeptRows = 256;
+
+template <class T> struct KeptPanels {
+  int64_t n, k, columns;
+
+  int64_t depth() const { return even_part(k, kDepth<T>, 8); }
+  int64_t slices() const { return ceil_div(k, depth()); }
+  int64_t slice_depth(int64_t slice) const { return std::min(depth(), k - slice * depth()); }
+  int64_t width() const { return round_up(n, columns); }
+  int64_t elements() const { return slices() * depth() * width(); }
+  // The panel of a slice that begins with this column.
+  int64_t at(int64_t slice, int64_t column) const { return (slice * width() + column) * depth(); }
+};
+
+template <class T> class KeptProduct : Contraction<T> {
+ public:
+  explicit KeptProduct(const Call& call) : Contraction<T>(call), panels_(data<T>(call.in(1))) { this->fold_batch(); }
+
+  bool pays() const {
+    const bool dense = a_.column == 1 && c_.column == 1 && c_.row >= n_;
+    return dense && m_ >= kFewestKeptRows && m_ <= kMostKeptRows && n_ * k_ * kSize > kStackBytes;
+  }
+  KeptPanels<T> panels(int64_t columns) const { return {n_, k_, columns}; }
+
+  void run(const ProductKernels<T>& kernels, int threads) const {
+    const KeptPanels<T> kept = panels(kernels.columns);
+    const Tiles grid = tiles_of(m_, n_, k_, 1, kWideRows, kWideColumns, 256 / kSize);
+    this->for_tiles(threads, grid, 1, n_, k_, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
+      const Matrix<T> c = c_.at(row * c_.row + column);
+      Addend<T> addend = has_addend_ ? this->addend_at(batch, row, column, m, n, c, false) : Addend<T>(c, false);
+      for (int64_t slice = 0; slice < kept.slices(); ++slice) {
+        kernels.multiply_panels(m, n, kept.slice_depth(slice), a_.at(row * a_.row + slice * kept.depth()),
+                                {panels_ + kept.at(slice, column), kept.depth() * kept.columns}, c, addend, nullptr);
+        addend = {c, true};
+      }
+    });
+  }
+
+ private:
+  using Base = Contraction<T>;
+  using Base::a_, Base::c_, Base::m_, Base::n_, Base::k_, Base::has_addend_;
+  static constexpr int64_t kSize = sizeof(T);
+  const T* panels_;
+};
+}  // namespace
+
+template <class T> bool gains_from_panels(const Call& call) {
+  const plugrad_view& b = call.in(1);
+  return b.count == b.shape[b.rank - 1] * b.shape[b.rank - 2] && Product<T>(call).sums_in_order() &&
+         KeptProduct<T>(call).pays();
+}
+template <class T> uint64_t kept_panels_bytes(const Call& call, int64_t columns) {
+  return static_cast<uint64_t>(KeptProduct<T>(call).panels(columns).elements()) * sizeof(T);
+}
+template <class T> void run_kept_product(const Call& call, const ProductKernels<T>& kernels) {
+  KeptProduct<T>(call).run(kernels, threads_of(call));
+}
+template <class T> void keep_panels(const Call& call, const ProductKernels<T>& kernels) {
+  const plugrad_view& b = call.in(0);
+  const auto step = [&b](int axis) { return b.shape[axis] == 1 ? 0 : b.strides[axis]; };
+  const int64_t row = step(b.rank - 2), column = step(b.rank - 1);
+  const KeptPanels<T> kept{b.shape[b.rank - 1], b.shape[b.rank - 2], kernels.columns};
+  const int64_t some = 4 * kernels.columns, groups = ceil_div(kept.n, some);
+  parallel(threads_of(call), kept.slices() * groups, [&](int64_t task) {
+    const int64_t slice = task / groups, first = task % groups * some;
+    kernels.pack(std::min(some, kept.n - first), kept.slice_depth(slice),
+                 {data<T>(b) + slice * kept.depth() * row + first * column, row, column},
+                 data<T>(call.out()) + kept.at(slice, first), kept.depth() * kept.columns);
+  });
+}
+
 template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels) {
   Product<T>(call).run(kernels, threads_of(call), call.op().workspace ? call.workspace() : nullptr);
 }
@@ -264,6 +342,14 @@ template void run_product<float>(const Call&, const ProductKernels<float>&);
 template void run_product<double>(const Call&, const ProductKernels<double>&);
 template bool run_product<float>(const Call&, const ProductKernels<float>&, const Following&);
 template bool run_product<double>(const Call&, const ProductKernels<double>&, const Following&);
+template bool gains_from_panels<float>(const Call&);
+template bool gains_from_panels<double>(const Call&);
+template uint64_t kept_panels_bytes<float>(const Call&, int64_t);
+template uint64_t kept_panels_bytes<double>(const Call&, int64_t);
+template void run_kept_product(const Call&, const ProductKernels<float>&);
+template void run_kept_product(const Call&, const ProductKernels<double>&);
+template void keep_panels(const Call&, const ProductKernels<float>&);
+template void keep_panels(const Call&, const ProductKernels<double>&);
 template uint64_t product_workspace<float>(const Call&);
 template uint64_t product_workspace<double>(const Call&);
 

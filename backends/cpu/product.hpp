@@ -1,5 +1,6 @@
 // Batched matrix products in any layout: the plan cuts a product into pieces for the kernels of matmul.cpp.
 #pragma once
+#include <backends/cpu/forms.hpp>
 #include <backends/cpu/operand.hpp>
 
 namespace plugrad::cpu {
@@ -89,7 +90,15 @@ struct Following {
 // nothing, if the product's tiles are not tiles of the output.
 struct FollowedProduct {
   bool (*run)(const Call& call, const Following& following);
+  const FormRows* form = nullptr;  // the right operand in panels
 };
+
+// The right operand in panels, kept by the host: whether it pays, its bytes, the product with it, and its packing, which sees
+// the operand as input 0. columns: of a panel
+template <class T> bool gains_from_panels(const Call& call);
+template <class T> uint64_t kept_panels_bytes(const Call& call, int64_t columns);
+template <class T> void run_kept_product(const Call& call, const ProductKernels<T>& kernels);
+template <class T> void keep_panels(const Call& call, const ProductKernels<T>& kernels);
 
 template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels);
 template <class T> bool run_product(const Call& call, const ProductKernels<T>& kernels, const Following& following);

@@ -92,6 +92,7 @@ class Forming {
     maker.op.outputs = maker.op.inputs = 1;
     maker.op.workspace_bytes = 0;
     made.push_back({std::move(maker), at, input, memory});
+    call.has_form = true;
     call.memories[operand] = place;
     call.views[operand].buffer = memory->storage->buffer;
     call.views[operand].offset = memory->storage->offset;

@@ -20,6 +20,7 @@ const plugrad_view& domain(const Call& call, OpShape shape) {
 // Returns why a call cannot be an instruction of a fusion, or null.
 const char* obstacle(const Call& call, const FusionLimits& limits) {
   if (call.host) return "it is the host's";
+  if (call.has_form) return "it reads a form of the device's own";
   const OpInfo* const op = op_info(call.op.opcode);
   if (!op) return "private ops run alone";
   const bool computes = op->shape == OpShape::elementwise || op->shape == OpShape::copy || op->opcode == PLUGRAD_OP_FILL;

@@ -41,6 +41,7 @@ struct Call {
   uint32_t workspace = kNever;
   const char* gradient_of = nullptr;
   std::shared_ptr<observe::HostCall> host = nullptr;
+  bool has_form = false;           // an operand is in a form of the device's own
   std::vector<uint8_t> axes = {};  // of the recorded views, in the order of the views; empty: the same order
 
   bool writes(size_t operand) const { return operand < op.outputs; }

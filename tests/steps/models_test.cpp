@@ -224,5 +224,27 @@ TEST(CompiledImages, MakeAFormOnce) {
   for (const int64_t side : {4, 5, 6, 7}) EXPECT_LT(active(side), first + bytes);
 }
 
+// Weights of products, as they are and transposed, with one and with several slices of a long sum.
+TEST(CompiledProducts, KeepTheBitsOfTheFunction) {
+  const NoGrad unrecorded;
+  size_t forms = 0;
+  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{100, 130}, {384, 100}, {1100, 48}})
+    for (const bool turned : {false, true}) {
+      const Tensor stored = turned ? random({n, k}) : random({k, n}), bias = random({n});
+      const Tensor weight = turned ? transpose(stored) : stored;
+      for (const int64_t m : {1, 2, 3, 9, 33, 260}) {
+        const Tensor x = random({m, k}), batch = random({2, m, k});
+        Twin step(true, [&](const Tensor& a, const Tensor& b) {
+          return matmul(a, weight) + sum(addmm(bias, select(b, 0, 0), weight));
+        });
+        for (int i = 0; i < 3; ++i)
+          EXPECT_TRUE(same_bytes({step(x, batch)}, {matmul(x, weight) + sum(addmm(bias, select(batch, 0, 0), weight))}))
+              << m << " x " << k << " x " << n << (turned ? ", transposed" : "");
+        forms += step.step().explain().find("own forms") != std::string::npos;
+      }
+    }
+  EXPECT_GE(forms, default_device().name() == "cpu:0" ? 12u : 0u);
+}
+
 }  // namespace
 }  // namespace plugrad::test
