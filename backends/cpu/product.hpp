@@ -93,8 +93,8 @@ struct FollowedProduct {
   const FormRows* form = nullptr;  // the right operand in panels
 };
 
-// The right operand in panels, kept by the host: whether it pays, its bytes, the product with it, and its packing, which sees
-// the operand as input 0. columns: of a panel
+// The right operand in panels, kept by the host: whether it pays, its bytes, the product with it, and its packing, which
+// sees the operand as input 0. columns: of a panel
 template <class T> bool gains_from_panels(const Call& call);
 template <class T> uint64_t kept_panels_bytes(const Call& call, int64_t columns);
 template <class T> void run_kept_product(const Call& call, const ProductKernels<T>& kernels);
