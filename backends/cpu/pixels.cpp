@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kMostPositions = 96, kTableEntries = 4096;  // of a task, and of its table of pixels
 constexpr int64_t kProductBytes = 4096;  // of a column of weights used at a time: the L2 cache holds them
+constexpr int64_t kStrip = 6;            // positions that a kernel computes at a time
 constexpr int64_t kDepthwiseColumns = 256;
+constexpr int64_t kCopied = 256;          // pixels copied by a task
 constexpr int64_t kNearBytes = 1 << 19;   // of weights that stay in the L2 cache from one task to the next
 constexpr int64_t kImageBytes = 1 << 20;  // of images copied at a time
 constexpr int64_t kTasks = 8;             // enough for several threads
@@ -204,11 +206,11 @@ template <class T> class ByPixels {
   int64_t taps_along(int i) const { return i == 2 && line_taps_ ? line_taps_ : window_.size[i]; }
 
   void plan_tasks() {
-    positions_ = std::clamp<int64_t>(kTableEntries / taps_, 8, kMostPositions);
     some_images_ = images_;
     if (copies_) some_images_ = std::clamp<int64_t>(kImageBytes / kSize / std::max<int64_t>(x_.image, 1), 1, images_);
-    positions_ = std::min(positions_, some_images_ * product(count_));
-    const int64_t tasks = ceil_div(some_images_ * product(count_), positions_) * weights_.groups();
+    const int64_t all = some_images_ * product(count_), most = std::clamp<int64_t>(kTableEntries / taps_, 8, kMostPositions);
+    positions_ = std::min(ceil_div(ceil_div(all, ceil_div(all, most)), kStrip) * kStrip, all);  // tasks of nearly equal size
+    const int64_t tasks = ceil_div(all, positions_) * weights_.groups();
     const int64_t work = positions_ * weights_.rows() * taps_ * (depthwise_ ? 1 : run_);
     splits_ =
         tasks >= kTasks ? 1 : std::clamp<int64_t>(std::min(ceil_div(kTasks, tasks), work / kTaskWork), 1, weights_.panels());
@@ -259,12 +261,12 @@ template <class T> class ByPixels {
     if (shares_a_row(call_)) from.channel = std::exchange(from.image, 0);
     const bool whole = padded_ == extent_ && window_.padding == Extents{} && from.axis[2] == 1 &&
                        from.axis[1] == extent_[2] && (extent_[0] == 1 || from.axis[0] == extent_[1] * extent_[2]);
-    const int64_t lines = whole ? 1 : padded_[0] * padded_[1], length = x_.image / lines;
+    if (whole) return copy_whole(kernels, threads, {image, images}, from, to);
+    const int64_t lines = padded_[0] * padded_[1], length = x_.image / lines;
     parallel(threads, images * lines, [&](int64_t task) {
       const int64_t d = task % lines / padded_[1] - window_.padding[0], h = task % lines % padded_[1] - window_.padding[1];
       const T* const source = data<T>(call_.in(0)) + (image + task / lines) * from.image;
       T* line = to + task * length;
-      if (whole) return kernels.copy(product(extent_), all_channels_, {source, 1, from.channel}, line, all_channels_);
       if (d < 0 || d >= extent_[0] || h < 0 || h >= extent_[1]) return void(std::fill_n(line, length, T(0)));
       const int64_t zeros = window_.padding[2] * all_channels_;
       const int64_t pixels = std::min(extent_[2], padded_[2] - window_.padding[2]),
@@ -274,6 +276,20 @@ template <class T> class ByPixels {
       kernels.copy(pixels, all_channels_, {source + d * from.axis[0] + h * from.axis[1], from.axis[2], from.channel},
                    line + zeros, all_channels_);
       std::fill_n(line + length - rest, rest, T(0));
+    });
+  }
+
+  struct Range {
+    int64_t first, count;
+  };
+  // Images without padding, whose positions follow each other.
+  void copy_whole(const PixelKernels<T>& kernels, int threads, Range images, const Steps& from, T* to) const {
+    const int64_t pixels = product(extent_), parts = ceil_div(pixels, kCopied);
+    parallel(threads, images.count * parts, [&](int64_t task) {
+      const int64_t image = task / parts, first = task % parts * kCopied;
+      const T* const source = data<T>(call_.in(0)) + (images.first + image) * from.image + first;
+      kernels.copy(std::min(kCopied, pixels - first), all_channels_, {source, 1, from.channel},
+                   to + (image * pixels + first) * all_channels_, all_channels_);
     });
   }
 
