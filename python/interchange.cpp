@@ -255,6 +255,15 @@ nb::object to_array(const nb::object& self, const nb::object& dtype, const nb::o
 template <size_t kLength> nb::object by_numpy(const char (&name)[kLength], const nb::args& given, const nb::kwargs& named) {
   return nb::module_::import_("plugrad._numpy").attr(name)(*given, **named);
 }
+
+uintptr_t address_of(const Tensor& x) {
+  dlpack::Managed* const managed = dlpack::export_managed(x, dlpack::Order::none());
+  const auto address = reinterpret_cast<uintptr_t>(managed->array.data) + managed->array.byte_offset;
+  dlpack::note_address(x);
+  drop(managed);
+  return address;
+}
+
 }  // namespace
 
 PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
@@ -275,15 +284,8 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
           nb::sig("def numpy(self) -> numpy.typing.NDArray"),
           "Returns a NumPy array over the same memory if the host can read it, "
           "else a copy. It is read-only if this requires gradients.")
-      .def(
-          "data_ptr",
-          [](const Tensor& x) {
-            dlpack::Managed* const managed = dlpack::export_managed(x, dlpack::Order::none());
-            const auto address = reinterpret_cast<uintptr_t>(managed->array.data) + managed->array.byte_offset;
-            drop(managed);
-            return address;
-          },
-          "Returns the address of the first element. Does not wait for the device, which may still write to the memory.");
+      .def("data_ptr", address_of,
+           "Returns the address of the first element. Does not wait for the device, which may still write to the memory.");
   tensor
       .def(
           "__array_ufunc__", [](const nb::args& given, const nb::kwargs& named) { return by_numpy("ufunc", given, named); },

@@ -121,7 +121,7 @@ template <class T> struct Pixels : Runs<T> {
     begin<positions, vectors>(s, column, sums);
     const T* weights = s.weights + column;
     const T* const* pixels = s.pixels + position;
-    const int64_t first = s.first + column, left = s.rows - column;
+    const int64_t first = s.first + column, left = s.readable - column;
     const bool whole = left >= vectors * wide;
     for (int64_t tap = 0; tap < s.taps; ++tap, pixels += s.tap_step, weights += step) {
       V right[vectors];

@@ -314,7 +314,7 @@ template <class T> class ByPixels {
       s.columns = weights_.columns_of(panel);
       s.bias = memory.bias + group * weights_.columns() + panel * panel_rows;
       s.weights = weights_.panel_at(memory.weights, group, panel);
-      s.rows = weights_.rows_of(panel);
+      s.rows = s.readable = weights_.rows_of(panel);
       T* const out =
           data<T>(call_.out()) + image * out_.image + (group * weights_.rows() + panel * panel_rows) * out_.channel;
       s.out = stores_directly_ ? out + first * position_step() : scratch;

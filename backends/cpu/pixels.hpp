@@ -22,6 +22,7 @@ template <class T> struct PixelSums {
   T* out;
   int64_t out_step;  // elements between positions
   int64_t rows;      // how many columns are stored
+  int64_t readable;  // depthwise: how many columns have a channel
   bool fetches;      // whether the memory behind the weights holds weights that are needed next, and far away
 };
 

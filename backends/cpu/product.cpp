@@ -21,6 +21,10 @@ constexpr int64_t kPackedRows = 128;  // of the right operand, in a task
 // once.
 constexpr int64_t kWideRows = 128, kWideColumns = 1024;
 
+// Whether all tiles of m rows have three rows or more: a kernel sums each element of such rows product by product. For one
+// or two rows several partial sums may take turns.
+bool has_whole_strips(const Tiles& grid, int64_t m) { return std::min(grid.rows, m - (grid.down - 1) * grid.rows) >= 3; }
+
 template <class T> class Product : Contraction<T> {
  public:
   explicit Product(const Call& call) : Contraction<T>(call), accumulates_(call.accumulates()) {
@@ -41,7 +45,12 @@ template <class T> class Product : Contraction<T> {
   }
 
   // Whether each element is the sum of its slices' sums, product by product.
-  bool sums_in_order() const { return !few_ && batches_ == 1 && a_.column == 1 && n_ > 2 && m_ > 2 && !accumulates_; }
+  bool sums_in_order() const {
+    if (few_ || accumulates_ || batches_ != 1 || a_.column != 1 || n_ <= 2) return false;
+    if (!panels_) return has_whole_strips(in_place_grid(), m_);
+    const int64_t last = n_ - (n_ - 1) / width_ * width_;
+    return has_whole_strips(panel_grid(width_, 1), m_) && has_whole_strips(panel_grid(last, 1), m_);
+  }
 
   // Whether the tiles are tiles of the output.
   bool can_be_followed() const { return !is_turned_ && !scratch_ && n_ > 1; }
@@ -152,11 +161,19 @@ template <class T> class Product : Contraction<T> {
     return target_.at(offset(target_, batch) + row * target_.row + column * target_.column);
   }
 
-  void multiply_in_place(const ProductKernels<T>& kernels, int threads) const {
+  Tiles in_place_grid() const {
     const int64_t side = m_ * n_ > (1 << 20) ? 512 : 256;
     const bool wide = a_.column != 1, vectors = few_ || n_ == 1;
     const int64_t rows = vectors ? kVectorRows : wide ? kWideRows : side;
-    const Tiles grid = tiles_of(m_, n_, k_, batches_, rows, wide ? kWideColumns : side, kWidest);
+    return tiles_of(m_, n_, k_, batches_, rows, wide ? kWideColumns : side, kWidest);
+  }
+  Tiles panel_grid(int64_t columns, int64_t batches) const {
+    return tiles_of(m_, columns, k_, batches, kWideRows, kWideColumns, kWidest);
+  }
+
+  void multiply_in_place(const ProductKernels<T>& kernels, int threads) const {
+    const bool vectors = few_ || n_ == 1;
+    const Tiles grid = in_place_grid();
     const int64_t cost = vectors ? kReading * k_ : k_;
     for_tiles(threads, grid, batches_, n_, cost, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
@@ -205,7 +222,7 @@ template <class T> class Product : Contraction<T> {
   }
 
   void multiply_chunk(const ProductKernels<T>& kernels, int threads, const Chunk& chunk, const T* panels) const {
-    const Tiles grid = tiles_of(m_, chunk.columns, k_, chunk.batches, kWideRows, kWideColumns, kWidest);
+    const Tiles grid = panel_grid(chunk.columns, chunk.batches);
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.slices * depth_,
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
                 const int64_t pack = packs_ == 1 ? 0 : batch;
@@ -249,8 +266,8 @@ template <class T> class Product : Contraction<T> {
 // --- The right operand in panels, kept by the host: slices of k, panel by panel.
 
 namespace {
-// With more rows, packing costs little; with fewer, the operand is read in place or by rows.
-constexpr int64_t kFewestKeptRows = 3, kMostKeptRows = 256;
+constexpr int64_t kMostKeptRows = 256;      // with more rows, packing costs little
+constexpr int64_t kHeadElements = 1 << 20;  // a product of so many elements may begin a fusion, which reads the operand
 
 template <class T> struct KeptPanels {
   int64_t n, k, columns;
@@ -270,14 +287,14 @@ template <class T> class KeptProduct : Contraction<T> {
 
   bool pays() const {
     const bool dense = a_.column == 1 && c_.column == 1 && c_.row >= n_;
-    return dense && m_ >= kFewestKeptRows && m_ <= kMostKeptRows && n_ * k_ * kSize > kStackBytes;
+    return dense && m_ <= kMostKeptRows && m_ * n_ < kHeadElements && n_ * k_ * kSize > kStackBytes &&
+           has_whole_strips(grid(), m_);
   }
   KeptPanels<T> panels(int64_t columns) const { return {n_, k_, columns}; }
 
   void run(const ProductKernels<T>& kernels, int threads) const {
     const KeptPanels<T> kept = panels(kernels.columns);
-    const Tiles grid = tiles_of(m_, n_, k_, 1, kWideRows, kWideColumns, 256 / kSize);
-    this->for_tiles(threads, grid, 1, n_, k_, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
+    this->for_tiles(threads, grid(), 1, n_, k_, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<T> c = c_.at(row * c_.row + column);
       Addend<T> addend = has_addend_ ? this->addend_at(batch, row, column, m, n, c, false) : Addend<T>(c, false);
       for (int64_t slice = 0; slice < kept.slices(); ++slice) {
@@ -289,6 +306,8 @@ template <class T> class KeptProduct : Contraction<T> {
   }
 
  private:
+  Tiles grid() const { return tiles_of(m_, n_, k_, 1, kWideRows, kWideColumns, 256 / kSize); }
+
   using Base = Contraction<T>;
   using Base::a_, Base::c_, Base::m_, Base::n_, Base::k_, Base::has_addend_;
   static constexpr int64_t kSize = sizeof(T);

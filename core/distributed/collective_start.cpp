@@ -37,8 +37,10 @@ class HostElements {
   HostElements(const HostElements&) = delete;
   char* data() const { return memory_; }
   // Stores results in the tensor.
-  void finish() const {
-    if (writes_ && !is_direct_ && !copy_.empty()) copy_from_host(tensor_, copy_.data());
+  void finish() {
+    if (!writes_) return;
+    if (is_direct_) raise_version(tensor_);  // once more: a step may have read the elements meanwhile
+    else if (!copy_.empty()) copy_from_host(tensor_, copy_.data());
   }
 
  private:

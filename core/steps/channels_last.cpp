@@ -18,6 +18,7 @@ constexpr int64_t kFewestChannels = 16;  // with fewer channels, or fewer result
 // The axes of an image (n, c, ..): the positions of all spatial axes are a single axis.
 struct Image {
   int64_t images = 0, channels = 0, positions = 0;
+  uint8_t dtype = 0;
 
   int64_t elements() const { return images * channels * positions; }
   bool has_layouts() const { return channels >= kFewestChannels && positions > 1; }
@@ -26,6 +27,7 @@ struct Image {
 // Moves a view of an image from channels first to channels last. base: the image's offset. Returns false if the view's axes
 // are not axes of the image.
 bool move_view(plugrad_view& v, const Image& image, uint64_t base, uint64_t alignment) {
+  if (v.dtype != image.dtype) return false;
   const auto size = static_cast<int64_t>(dtype_size(v.dtype));
   const auto offset = static_cast<int64_t>(v.offset - base) / size;
   const int64_t plane = image.positions, whole = image.channels * plane;
@@ -108,7 +110,7 @@ class ChannelsLast {
     const Memory& m = trace_.memories[memory];
     const bool own = !m.is_older() && !m.outlives() && v.offset == m.base;
     if (!own || v.rank < 3 || v.layout & PLUGRAD_STRIDED) return;
-    const Image image{v.shape[0], v.shape[1], v.count / (v.shape[0] * v.shape[1])};
+    const Image image{v.shape[0], v.shape[1], v.count / (v.shape[0] * v.shape[1]), v.dtype};
     if (image.elements() > images_[memory].elements()) images_[memory] = image;
   }
 

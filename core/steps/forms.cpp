@@ -1,20 +1,14 @@
 #include <core/steps/forms.hpp>
 
 #include <core/runtime/dispatch/operand_forms.hpp>
+#include <core/runtime/fork.hpp>
 #include <core/runtime/memory/small_blocks.hpp>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace plugrad::steps {
-
-bool FormMemory::is_fresh(const Storage& input) const {
-  return is_made && version == input.version && exports == input.exports.load();
-}
-void FormMemory::note_made(const Storage& input) {
-  is_made = !input.shared.load();  // another library may write to the input at any time
-  version = input.version;
-  exports = input.exports;
-}
 
 plugrad_op op_of(const Call& call, std::vector<const plugrad_view*>& views) {
   views.clear();
@@ -45,6 +39,24 @@ void set_kernel(Trace& trace, Call& call, const plugrad_kernel* kernel) {
 }
 
 namespace {
+// The last forms that were made, by input and kernel. Recordings own the forms and their inputs.
+ForkMutex shelf_mutex;
+using Shelf = std::map<std::string, std::weak_ptr<const FormMemory>>;
+Shelf& shelf() {  // shelf_mutex held
+  static Shelf& all = *new Shelf;
+  return all;
+}
+std::shared_ptr<const FormMemory> known_form(const std::string& key) {
+  const std::lock_guard lock(shelf_mutex);
+  const auto found = shelf().find(key);
+  std::shared_ptr<const FormMemory> form = found == shelf().end() ? nullptr : found->second.lock();
+  return form && form->is_made ? form : nullptr;  // others still write to memory that is not made
+}
+void drop_expired() {
+  const std::lock_guard lock(shelf_mutex);
+  std::erase_if(shelf(), [](const auto& each) { return each.second.expired(); });
+}
+
 // Whether the step reads the memory without ever writing it, and finds it in one place.
 std::vector<bool> find_inputs(const Trace& trace, const std::vector<uint32_t>& bound) {
   std::vector<bool> inputs(trace.memories.size());
@@ -73,7 +85,7 @@ plugrad_view form_view(const Storage& storage, uint64_t bytes) {
 
 class Forming {
  public:
-  Forming(Trace& trace, FormShelf& shelf) : trace_(trace), shelf_(shelf) {}
+  explicit Forming(Trace& trace) : trace_(trace) {}
 
   void take(uint32_t at, size_t operand) {
     Call& call = trace_.calls[at];
@@ -81,29 +93,28 @@ class Forming {
     const auto found =
         form_of(*trace_.device, *call.kernel, op_of(call, views), static_cast<uint32_t>(operand - call.op.outputs));
     if (!found) return;
-    const std::shared_ptr<FormMemory> memory = memory_of(call, operand, *found);
-    if (!memory) return;
-    const uint32_t input = call.memories[operand], place = place_of(*memory, found->bytes);
-    Call maker{found->maker,
-               call.op,
-               {form_view(*memory->storage, found->bytes), call.views[operand]},
-               {place, input},
-               call.attributes};
+    const std::string key = key_of(call, operand, *found);
+    const auto known = places_.find(key);
+    const uint32_t place = known == places_.end() ? add(key, *found) : known->second;
+    if (place == kNever) return;
+    const Storage& storage = *trace_.memories[place].storage;
+    const uint32_t input = call.memories[operand];
+    Call maker{
+        found->maker, call.op, {form_view(storage, found->bytes), call.views[operand]}, {place, input}, call.attributes};
     maker.op.outputs = maker.op.inputs = 1;
     maker.op.workspace_bytes = 0;
-    made.push_back({std::move(maker), at, input, memory});
+    made.push_back({std::move(maker), at, input, place, key, memories_.at(place)});
     call.has_form = true;
     call.memories[operand] = place;
-    call.views[operand].buffer = memory->storage->buffer;
-    call.views[operand].offset = memory->storage->offset;
+    call.views[operand].buffer = storage.buffer;
+    call.views[operand].offset = storage.offset;
     set_kernel(trace_, call, found->reader);
   }
 
   std::vector<Form> made;
 
  private:
-  // Returns null if the device lacks the memory.
-  std::shared_ptr<FormMemory> memory_of(const Call& call, size_t operand, const plugrad_form& form) {
+  std::string key_of(const Call& call, size_t operand, const plugrad_form& form) const {
     std::string key;
     const auto add = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
     add(trace_.memories[call.memories[operand]].storage.get());
@@ -116,39 +127,53 @@ class Forming {
       add(v.strides[i]);
     }
     key.append(reinterpret_cast<const char*>(call.attributes.data()), call.attributes.size());
-    std::weak_ptr<FormMemory>& known = shelf_[key];
-    if (std::shared_ptr<FormMemory> memory = known.lock()) return memory;
-    const auto memory = std::make_shared<FormMemory>();
-    try {
-      memory->storage = allocate(*trace_.device, form.bytes, call.op.opcode);
-    } catch (const Error& error) {
-      if (error.code() != Code::out_of_memory) throw;
-      return nullptr;
-    }
-    known = memory;
-    return memory;
+    return key;
   }
 
-  // The form is memory from outside the step, and constant: nobody else has it.
-  uint32_t place_of(const FormMemory& memory, uint64_t bytes) {
-    const auto [found, is_new] = places_.try_emplace(&memory, static_cast<uint32_t>(trace_.memories.size()));
-    if (is_new) trace_.memories.push_back({memory.storage, bytes, memory.storage->offset, kNever, kNever, true});
-    return found->second;
+  // The form is memory from outside the step, and constant: no tensor has it. Returns kNever if the device lacks the memory.
+  uint32_t add(const std::string& key, const plugrad_form& form) {
+    std::shared_ptr<const FormMemory> memory = known_form(key);
+    try {
+      if (!memory) memory = std::make_shared<FormMemory>(FormMemory{allocate(*trace_.device, form.bytes, 0)});
+    } catch (const Error& error) {
+      if (error.code() != Code::out_of_memory) throw;
+      return places_[key] = kNever;
+    }
+    const auto place = static_cast<uint32_t>(trace_.memories.size());
+    trace_.memories.push_back({memory->storage, form.bytes, memory->storage->offset, kNever, kNever, true});
+    memories_[place] = std::move(memory);
+    return places_[key] = place;
   }
 
   Trace& trace_;
-  FormShelf& shelf_;
-  std::map<const FormMemory*, uint32_t> places_;
+  std::map<std::string, uint32_t> places_;
+  std::map<uint32_t, std::shared_ptr<const FormMemory>> memories_;
 };
 }  // namespace
 
-std::vector<Form> take_forms(Trace& trace, const std::vector<uint32_t>& bound, FormShelf& shelf) {
+std::shared_ptr<const FormMemory> refreshed(const Form& form, const Storage& input,
+                                            const std::function<void(Storage&)>& make) {
+  const std::lock_guard lock(shelf_mutex);
+  std::weak_ptr<const FormMemory>& known = shelf()[form.key];
+  if (std::shared_ptr<const FormMemory> other = known.lock(); other && other->is_fresh(input)) return other;
+  const auto made = std::make_shared<FormMemory>();
+  made->storage = form.memory->is_made ? allocate(*input.device, form.memory->storage->size, 0) : form.memory->storage;
+  made->version = input.version;
+  made->exports = input.exports;
+  const bool is_shared = input.shared.load();  // another library may write to the input at any time
+  make(*made->storage);
+  made->is_made = !is_shared;
+  known = made;
+  return made;
+}
+
+std::vector<Form> take_forms(Trace& trace, const std::vector<uint32_t>& bound) {
   if (!trace.device) return {};
   const plugrad_forms* const offered = forms_of(*trace.device);
   if (!offered || !offered->find) return {};
-  std::erase_if(shelf, [](const auto& each) { return each.second.expired(); });
+  drop_expired();
   const std::vector<bool> inputs = find_inputs(trace, bound);
-  Forming forming(trace, shelf);
+  Forming forming(trace);
   for (uint32_t at = 0; at < trace.calls.size(); ++at) {
     if (trace.calls[at].host) continue;
     for (size_t i = trace.calls[at].op.outputs; i < trace.calls[at].memories.size(); ++i)

@@ -128,12 +128,17 @@ class InsideArguments {
       tensors.emplace_back(std::move(impl));
     }
   }
+  ~InsideArguments() {
+    for (ArgumentGroup& each : groups)
+      if (each.inside) tell_writes(each);  // the function threw
+  }
+  InsideArguments(const InsideArguments&) = delete;
   // Ends the function's use of the arguments, and waits for its writes.
   void finish(StepCapture& recorder, const Tensors& arguments) {
     settle(tensors);
     for (ArgumentGroup& each : groups) {
       each.offset = view_of(tensors[each.first]).offset - each.outside->offset;
-      each.outside->version = each.inside->version;
+      tell_writes(each);
       if (recorder.knows(*each.inside)) each.memory = recorder.memory_of(*each.inside);
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -165,6 +170,11 @@ class InsideArguments {
   bool are_kept = false;  // whether the function kept an argument
 
  private:
+  // The function may also have written to the outside storage itself.
+  static void tell_writes(ArgumentGroup& group) {
+    group.outside->version += group.inside->version - group.version;
+    group.version = group.inside->version;
+  }
   const ArgumentGroup& group_with(const Storage& inside) const {
     return *std::ranges::find_if(groups, [&](const ArgumentGroup& each) { return each.inside.get() == &inside; });
   }
@@ -172,7 +182,8 @@ class InsideArguments {
     const auto outside = [](const ArgumentGroup& each) { return each.outside.get(); };
     const auto found = std::ranges::find(groups, storage_of(x), outside);
     if (found != groups.end()) return *found;
-    return groups.emplace_back(ArgumentGroup{Ref<Storage>::share(storage_of(x)), alias_of(*storage_of(x)), at});
+    return groups.emplace_back(
+        ArgumentGroup{Ref<Storage>::share(storage_of(x)), alias_of(*storage_of(x)), at, storage_of(x)->version});
   }
 };
 

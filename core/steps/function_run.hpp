@@ -39,6 +39,7 @@ struct FoundGradient {
 struct ArgumentGroup {
   Ref<Storage> outside, inside;  // during the run
   size_t first;                  // the first argument of the group
+  uint32_t version;              // of the inside, when the outside was last told of its writes
   uint32_t memory = steps::kNever;
   uint64_t offset = 0;  // of the first argument's view, from the memory's base
 };

@@ -7,11 +7,11 @@
 
 namespace plugrad::steps {
 
-Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice, FormShelf& shelf) {
+Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice) {
   Plan plan;
   if (trace.device && forms_of(*trace.device)) plan.recorded = trace.calls;
   plan.images = put_channels_last(trace, outside.all);
-  plan.forms = take_forms(trace, outside.all, shelf);
+  plan.forms = take_forms(trace, outside.all);
   plan.lists = trace.device ? lists_of(*trace.device) : nullptr;
   plan.simplified = simplify(trace, outside.all);
   plan.fused = fuse(trace, plan.simplified, choice, plan.lists);

@@ -155,6 +155,6 @@ struct Plan {
   bool reads(uint32_t memory) const { return simplified.is(memory, Simplified::kRead); }
   bool writes(uint32_t memory) const { return simplified.is(memory, Simplified::kWritten); }
 };
-Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice, FormShelf& shelf);
+Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice);
 
 }  // namespace plugrad::steps

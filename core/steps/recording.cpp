@@ -65,7 +65,7 @@ steps::Plan Recording::plan_of(steps::Trace trace, const steps::FusionChoice& fu
   outside.row.assign(bound.begin() + static_cast<std::ptrdiff_t>(results), bound.end());
   for (size_t i = inputs; i < bound.size(); ++i) outputs_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return steps::make_plan(std::move(trace), std::move(outside), fusions, arena_->forms);
+  return steps::make_plan(std::move(trace), std::move(outside), fusions);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -137,7 +137,8 @@ std::vector<MemoryExtent> Recording::moving_extents(const std::vector<Tensor>& a
 }
 
 bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
-  if (!runner_.plan().fused.reorders) return false;
+  // Fusions change the order of calls, and forms are made before all calls.
+  if (!runner_.plan().fused.reorders && runner_.plan().forms.empty()) return false;
   if (extents_conflict_) return true;
   const std::vector<MemoryExtent> moving = moving_extents(arguments);
   for (size_t i = 0; i < moving.size(); ++i) {

@@ -94,13 +94,28 @@ void Runner::bind_captured() {
 
 void Runner::make_forms() {
   for (size_t i = 0; i < makers_.size(); ++i) {
-    const Storage& input = *where(plan_.forms[i].input).storage;
-    FormMemory& form = *plan_.forms[i].memory;
-    if (form.is_fresh(input)) continue;
-    form.is_made = false;
-    if (const plugrad_status status = start(makers_[i])) throw_failed(makers_[i], status);
-    form.note_made(input);
+    Form& form = plan_.forms[i];
+    const Storage& input = *where(form.input).storage;
+    if (form.memory->is_fresh(input) || item_of_call_[form.reader] == kNever) continue;
+    form.memory = refreshed(form, input, [&](Storage& to) {
+      bind(form.place, to, to.offset);
+      const plugrad_status status = start(makers_[i]);
+      reached_ = 0;  // no item ran so far
+      if (status != PLUGRAD_OK)
+        throw_status(status, op_label(makers_[i].op.opcode) + " on " + plan_.trace.device->name + ", a form of its operand",
+                     take_report());
+    });
+    keep_form(form);
   }
+}
+
+// The trace's memory follows the form.
+void Runner::keep_form(const Form& form) {
+  Ref<Storage>& held = plan_.trace.memories[form.place].storage;
+  ++form.memory->storage->traces;
+  --held->traces;
+  held = form.memory->storage;
+  bind(form.place, *held, held->offset);
 }
 
 // Provides a sufficient arena. If it differs from the arena of the last run, binds all temporary memories to it.

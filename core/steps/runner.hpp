@@ -17,7 +17,6 @@ namespace plugrad::steps {
 
 // The block for temporary memory. Steps that never run at the same time share an arena of the largest step's size.
 struct Arena {
-  FormShelf forms;
   Ref<Storage> storage;  // null until a step needs it
   uint64_t wanted = 0;
   // The number of times that steps may still ask the device for memory for a row of gradients: the program may hold a part
@@ -77,6 +76,7 @@ class Runner {
   Running make(const Call& call, uint32_t at);
   void connect(Running& one, const Call& call);
   void make_forms();
+  void keep_form(const Form& form);
   void bind_constants();
   void bind_captured();
   bool renumber(const RecordedPart& part);

@@ -228,6 +228,11 @@ std::optional<void*> stream_of(Device device) {
   return native::handle(device.state());
 }
 
+void note_address(const Tensor& x) {
+  require_defined(x, "dlpack");
+  ++storage_of(x)->shared;
+}
+
 Managed* export_managed(const Tensor& x, Order order) { return exported<Managed>(x, order); }
 
 ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags, Order order) {

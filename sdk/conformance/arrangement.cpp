@@ -27,13 +27,9 @@ class Arranger {
   bool may_be(int operand, Form form) const {
     if (row_.only_immediates() && !is_output(operand)) return form == Form::immediate;
     if (form == Form::immediate) return has(op_.immediate_inputs(), operand);
-    if (form == Form::channels_last) return is_on_images();
+    if (form == Form::channels_last) return is_on_images(op_);
     if (!is_broadcast(form)) return true;
     return !is_output(operand) && (row_.expands() || !has(op_.scalar_inputs(), operand));
-  }
-
-  bool is_on_images() const {
-    return op_.shape == OpShape::window || op_.opcode == PLUGRAD_OP_CONVOLUTION || op_.opcode == PLUGRAD_OP_CONVOLUTION_BIAS;
   }
 
   // Adds an arrangement with this placement for all operands, where allowed, then an arrangement for each operand alone.
@@ -131,6 +127,10 @@ Shape with_zeros(const Shape& shape, Form form) {
 }
 
 }  // namespace
+
+bool is_on_images(const OpInfo& op) {
+  return op.shape == OpShape::window || op.opcode == PLUGRAD_OP_CONVOLUTION || op.opcode == PLUGRAD_OP_CONVOLUTION_BIAS;
+}
 
 bool is_broadcast(Form form) {
   return form == Form::broadcast_first || form == Form::broadcast_last || form == Form::broadcast_all;

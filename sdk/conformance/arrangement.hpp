@@ -47,6 +47,8 @@ Shape strides_of(const Shape& shape, Form form);
 // Returns the array as a view of this form shows it: elements along a zero stride are equal.
 Array seen_through(const Array& array, Form form);
 bool is_broadcast(Form form);
+// Whether the op works on images (n, c, ..), which may have their channels last.
+bool is_on_images(const OpInfo& op);
 const char* form_name(Form form);
 
 }  // namespace plugrad::conformance

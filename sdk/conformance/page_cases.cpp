@@ -4,6 +4,7 @@
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/sanitizer.hpp>
 #include <sdk/conformance/session.hpp>
+#include <sdk/conformance/trial.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -45,15 +46,15 @@ bool host_allocates(const Session& session, Tally& tally) {
   return fits;
 }
 
-plugrad_view dense_view(const Array& array, char* buffer, uint64_t offset, uint16_t layout) {
+plugrad_view view_at(const Array& array, Form form, char* buffer, uint64_t offset, bool unaligned) {
   plugrad_view view{};
   view.buffer = reinterpret_cast<plugrad_buffer*>(buffer);
   view.offset = offset;
   view.count = array.count();
   view.dtype = array.dtype();
   view.rank = static_cast<uint8_t>(array.shape().size());
-  view.layout = layout;
-  const Shape strides = row_major(array.shape());
+  const Shape strides = strides_of(array.shape(), form);
+  view.layout = layout_of(array.shape(), strides, unaligned);
   std::ranges::copy(array.shape(), view.shape);
   std::ranges::copy(strides, view.strides);
   return view;
@@ -65,7 +66,7 @@ enum class Edge { begin, end };
 // A problem with each operand and the workspace at an edge of pages of their own.
 class AtTheEdge {
  public:
-  AtTheEdge(const Problem& problem, Edge edge, uint64_t alignment) : problem_(problem) {
+  AtTheEdge(const Problem& problem, Form form, Edge edge, uint64_t alignment) : problem_(problem), form_(form) {
     for (const std::vector<Array>* arrays : {&problem.outputs, &problem.inputs})
       for (const Array& array : *arrays) add(array, edge, alignment);
     for (const plugrad_view& view : views_) pointers_.push_back(&view);
@@ -101,29 +102,40 @@ class AtTheEdge {
     const Pages& pages = pages_.emplace_back(array.bytes().size());
     const uint64_t offset = edge == Edge::begin ? 0 : pages.bytes() - array.bytes().size();
     std::memcpy(pages.base() + offset, array.bytes().data(), array.bytes().size());
-    views_.push_back(dense_view(array, pages.base(), offset, offset % alignment ? PLUGRAD_UNALIGNED : 0));
+    views_.push_back(view_at(array, form_, pages.base(), offset, offset % alignment != 0));
   }
 
   const Problem& problem_;
+  Form form_;
   std::deque<Pages> pages_;
   std::deque<plugrad_view> views_;
   std::vector<const plugrad_view*> pointers_;
 };
+
+struct EdgeCase {
+  const Problem& problem;
+  Form form;
+  Edge edge;
+};
+void check_edge(Session& session, Tally& tally, const Question& question, Queue& queue, const EdgeCase& one) {
+  AtTheEdge trial(one.problem, one.form, one.edge, session.device.info().alignment);
+  const plugrad_kernel* kernel = resolve(session.device.table(), session.device.handle(), question, trial.layout());
+  if (!kernel) return;
+  note_running("memory.edges " + text_of(question) +
+               (one.edge == Edge::begin ? " before its operands" : " past its operands"));
+  const Outcome outcome = trial.run(session, queue, question, kernel);
+  const bool declined = outcome.status == PLUGRAD_UNSUPPORTED || outcome.status == PLUGRAD_OUT_OF_MEMORY;
+  tally.check(outcome.ok() || declined, text_of(question) + ": run returned " + outcome.text());
+}
 
 void check_edges_of(Session& session, Tally& tally, const Question& question, Queue& queue) {
   const OpRow& row = row_of(question.op->opcode);
   Random random(session.settings.seed);
   for (const Problem& problem : row.problems(question, random)) {
     if (problem.large) continue;
-    for (const Edge edge : {Edge::begin, Edge::end}) {
-      AtTheEdge trial(problem, edge, session.device.info().alignment);
-      const plugrad_kernel* kernel = resolve(session.device.table(), session.device.handle(), question, trial.layout());
-      if (!kernel) continue;
-      note_running("memory.edges " + text_of(question) +
-                   (edge == Edge::begin ? " before its operands" : " past its operands"));
-      const Outcome outcome = trial.run(session, queue, question, kernel);
-      const bool declined = outcome.status == PLUGRAD_UNSUPPORTED || outcome.status == PLUGRAD_OUT_OF_MEMORY;
-      tally.check(outcome.ok() || declined, text_of(question) + ": run returned " + outcome.text());
+    for (const Form form : {Form::dense, Form::channels_last}) {
+      if (form == Form::channels_last && !is_on_images(*question.op)) continue;
+      for (const Edge edge : {Edge::begin, Edge::end}) check_edge(session, tally, question, queue, {problem, form, edge});
     }
   }
 }

@@ -90,6 +90,9 @@ PLUGRAD_API std::optional<void*> stream_of(Device device);
 // streams, the host waits instead of the stream of `order`. The consumer calls the deleter once, on any thread. The
 // versioned form sets kReadOnly where x requires grad: external writes do not raise the version, so saved values cannot
 // detect them. Throws Error as place_of does, and where x depends on an op known to have failed.
+// Notes that the program keeps the address of a tensor's elements beyond an export: it may write to them at any time, so no
+// compiled step keeps anything made of them.
+PLUGRAD_API void note_address(const Tensor& x);
 PLUGRAD_API Managed* export_managed(const Tensor& x, Order order = Order::host());
 PLUGRAD_API ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags = 0, Order order = Order::host());
 

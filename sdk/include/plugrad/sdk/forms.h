@@ -44,7 +44,7 @@ typedef struct plugrad_forms {
   uint32_t flags;  // PLUGRAD_CHANNELS_LAST
   // Describes the form of input `input` (0: the first) for this op, and returns 1; or returns 0 if no form pays. `kernel` is
   // the kernel found by resolve for the op. The result depends on the kernel, and on the op's attributes and the shapes,
-  // strides and dtypes of its views: buffers, offsets and workspace are not set. Null: there are no forms. [any]
+  // strides and dtypes of its views: buffers, offsets and workspace mean nothing. Null: there are no forms. [any]
   uint32_t (*find)(plugrad_device* device, const plugrad_kernel* kernel, const plugrad_op* op, uint32_t input,
                    plugrad_form* form);
 } plugrad_forms;
