@@ -74,12 +74,13 @@ void bind_onnx(nb::module_& m) {
       .def("explain", [](const io::OnnxModel& self) { return unlocked([&] { return self.explain(); }); });
   m.def(
       "_load_onnx",
-      [](const nb::object& path, const DeviceLike& device, const std::map<std::string, Tensor>& bind, bool record) {
+      [](const nb::object& path, const DeviceLike& device, const std::map<std::string, Tensor>& bind, bool record,
+         size_t lanes) {
         return unlocked([&, file = path_of(path), on = device.get()] {
-          return io::load_onnx(file, {.device = on, .bind = bind, .record = record});
+          return io::load_onnx(file, {.device = on, .bind = bind, .record = record, .lanes = lanes});
         });
       },
-      nb::arg("path"), nb::arg("device").none(), nb::arg("bind"), nb::arg("record"));
+      nb::arg("path"), nb::arg("device").none(), nb::arg("bind"), nb::arg("record"), nb::arg("lanes"));
 }
 
 }  // namespace plugrad::python

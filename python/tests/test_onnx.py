@@ -1,3 +1,10 @@
+import concurrent.futures
+import importlib.util
+import json
+import threading
+import urllib.error
+import urllib.request
+
 import numpy as np
 import onnx_files as files
 import pytest
@@ -126,3 +133,54 @@ def test_files_that_cannot_run_are_refused(tmp_path):
                        [files.value("y", "float32", [1])])
     with pytest.raises(NotImplementedError, match='not implemented, at these nodes: Twist \\("Twist node"\\)'):
         plugrad.onnx.load(path)
+
+
+def test_lanes_serve_many_threads(dense):
+    model = plugrad.onnx.load(dense, lanes=3)
+    inputs = [np.arange(2 * n, dtype="f4").reshape(n, 2) - n for n in (1, 2, 5)]
+    expected = [np.maximum(x @ np.array([[1, 2, 3], [4, 5, 6]]) + [1, 0, -1], 0).tolist() for x in inputs]
+    wrong = []
+
+    def work(first):
+        for i in range(first, first + 60):
+            if model(inputs[i % 3]).tolist() != expected[i % 3]:
+                wrong.append(i)
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+    with pytest.raises(ValueError, match="0 lanes"):
+        plugrad.onnx.load(dense, lanes=0)
+
+
+def test_the_server_batches_samples_of_several_lengths(tmp_path, root):
+    path = files.write(
+        tmp_path / "sums.onnx",
+        [files.node("Cast", ["ids"], ["tokens"], to=1), files.node("Mul", ["tokens", "mask"], ["seen"]),
+         files.node("ReduceSum", ["seen", "axes"], ["sum"], keepdims=0)],
+        [files.value("ids", "int64", ["batch", "length"]), files.value("mask", "float32", ["batch", "length"])],
+        [files.value("sum", "float32", ["batch"]), files.value("tokens", "float32", ["batch", "length"])],
+        [files.tensor("axes", np.array([1], "i8"))])
+    spec = importlib.util.spec_from_file_location("serve", root / "examples/serve/serve.py")
+    serve = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(serve)
+    server = serve.Server(str(path), port=0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def ask(request):
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(request).encode()), timeout=60) as answer:
+            return json.load(answer)
+
+    def of_length(n):
+        return ask({"ids": list(range(n)), "mask": [1] * n})
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        for n, answer in enumerate(pool.map(of_length, range(1, 61)), 1):
+            assert answer == {"sum": n * (n - 1) / 2, "tokens": list(range(n))}
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        ask({"ids": [1]})
+    assert of_length(3)["sum"] == 3  # a wrong request hurts no other
+    server.shutdown()
+    server.server_close()

@@ -1,3 +1,4 @@
+#include <core/io/onnx/lanes.hpp>
 #include <core/io/onnx/run.hpp>
 #include <core/io/quote.hpp>
 #include <core/tensor/impl.hpp>
@@ -87,7 +88,8 @@ std::string OnnxDeclaration::text() const {
 
 struct OnnxModel::State {
   State(const std::string& path, const OnnxOptions& options)
-      : loaded(path, options.device), record(options.record), step({.name = "onnx"}) {
+      : loaded(path, options.device), record(options.record), lanes(options.lanes) {
+    if (!options.lanes) fail("cannot run in 0 lanes: at least 1 is needed");
     const auto& messages = loaded.model.inputs;
     for (size_t i = 0; i < messages.size(); ++i) {
       const auto bound = options.bind.find(messages[i].name);
@@ -222,21 +224,21 @@ struct OnnxModel::State {
     else fresh.plan.complete = true;
     for (const onnx::Values& each : fresh.plan.results) fresh.bytes += onnx::bytes_of(each);
     for (const Tensor& each : fresh.plan.made) fresh.bytes += static_cast<uint64_t>(each.count() * item_size(each.dtype()));
-    plans.push_front(std::move(fresh));
+    plans.push_front(std::make_shared<onnx::KeptPlan>(std::move(fresh)));
     uint64_t bytes = 0;
-    for (auto each = plans.begin(); each != plans.end(); ++each) bytes += each->bytes;
+    for (const auto& each : plans) bytes += each->bytes;
     while (plans.size() > 1 && (plans.size() > onnx::kMostPlans || bytes > onnx::kMostPlanBytes)) {
-      bytes -= plans.back().bytes;
+      bytes -= plans.back()->bytes;
       plans.pop_back();
     }
     return results;
   }
 
-  onnx::KeptPlan* find_plan(const std::string& key) {
-    const auto found = std::ranges::find(plans, key, &onnx::KeptPlan::key);
+  std::shared_ptr<onnx::KeptPlan> find_plan(const std::string& key) {
+    const auto found = std::ranges::find_if(plans, [&](const auto& each) { return each->key == key; });
     if (found == plans.end()) return nullptr;
     plans.splice(plans.begin(), plans, found);
-    return &plans.front();
+    return plans.front();
   }
 
   onnx::Values run_by_op(const onnx::Values& values, onnx::KeptPlan& kept) {
@@ -245,10 +247,12 @@ struct OnnxModel::State {
     return execute(values, once, false);
   }
 
+  // The caller does not hold the mutex: only a recording needs it.
   onnx::Values recorded(const onnx::Values& values, onnx::KeptPlan& kept, const CompiledStep& with) {
     std::vector<Tensor> arguments;
     for (const onnx::Value& each : values) arguments.push_back(each.tensor);
     const auto f = [&](const std::vector<Tensor>& tensors) {
+      const std::lock_guard lock(mutex);
       onnx::Values own = values;
       for (size_t i = 0; i < own.size(); ++i) own[i].tensor = tensors[i];
       StepResults results;
@@ -261,18 +265,22 @@ struct OnnxModel::State {
   }
 
   onnx::Values call(const onnx::Values& values) {
-    const std::lock_guard lock(mutex);
     const std::string key = onnx::key_text(values);
-    onnx::KeptPlan* kept = find_plan(key);
-    if (!kept) return plan_and_run(values, key);
-    if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
+    std::shared_ptr<onnx::KeptPlan> kept;
+    {
+      const std::lock_guard lock(mutex);
+      kept = find_plan(key);
+      if (!kept) return plan_and_run(values, key);
+      if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
+    }
     std::string why;
     try {
-      return recorded(values, *kept, step);
+      return lanes.run(key, [&](const CompiledStep& step) { return recorded(values, *kept, step); });
     } catch (const Error& error) {
       if (error.code() != Code::invalid && error.code() != Code::unsupported) throw;
       why = error.what();
     }
+    const std::lock_guard lock(mutex);
     onnx::Values results = run_by_op(values, *kept);  // throws if the inputs are at fault
     kept->unrecordable = why;
     return results;
@@ -280,13 +288,13 @@ struct OnnxModel::State {
 
   onnx::LoadedModel loaded;
   bool record;
-  CompiledStep step;
+  onnx::Lanes lanes;
   std::vector<size_t> free;  // the numbers of the inputs that calls give
   std::vector<OnnxDeclaration> inputs, outputs;
   std::vector<OnnxDeclaration> tensors;  // of inputs: the tensors in sequences and optionals
   std::vector<std::pair<onnx::ValueId, onnx::Value>> bound;
-  std::mutex mutex;
-  std::list<onnx::KeptPlan> plans;  // the last used first
+  std::mutex mutex;                                  // of the plans, and of all that is not a replay
+  std::list<std::shared_ptr<onnx::KeptPlan>> plans;  // the last used first
 };
 
 OnnxModel::OnnxModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -343,22 +351,25 @@ std::vector<Tensor> OnnxModel::operator()(const std::vector<Tensor>& inputs) con
 
 void OnnxModel::save(const std::string& path, const std::vector<Tensor>& inputs) const {
   const onnx::Values values = state_->values_of(std::vector<OnnxValue>(inputs.begin(), inputs.end()));
-  const std::lock_guard lock(state_->mutex);
   const std::string key = onnx::key_text(values);
-  if (!state_->find_plan(key)) state_->plan_and_run(values, key);
-  onnx::KeptPlan& kept = *state_->find_plan(key);
-  if (!kept.unrecordable.empty())
-    throw Error(Code::unsupported, "[" + state_->loaded.file.path() + "] cannot be recorded: " + kept.unrecordable);
+  std::shared_ptr<onnx::KeptPlan> kept;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->find_plan(key)) state_->plan_and_run(values, key);
+    kept = state_->find_plan(key);
+  }
+  if (!kept->unrecordable.empty())
+    throw Error(Code::unsupported, "[" + state_->loaded.file.path() + "] cannot be recorded: " + kept->unrecordable);
   const CompiledStep step({.name = "onnx"});
-  state_->recorded(values, kept, step);
+  state_->recorded(values, *kept, step);
   save_model(step, path);
 }
 
 std::string OnnxModel::explain() const {
+  std::string text = state_->lanes.explain();
   const std::lock_guard lock(state_->mutex);
-  std::string text = state_->step.explain();
-  for (const onnx::KeptPlan& each : state_->plans)
-    if (!each.unrecordable.empty()) text += "inputs " + each.key + " run op by op: " + each.unrecordable + "\n";
+  for (const auto& each : state_->plans)
+    if (!each->unrecordable.empty()) text += "inputs " + each->key + " run op by op: " + each->unrecordable + "\n";
   return text;
 }
 
