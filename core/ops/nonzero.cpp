@@ -8,6 +8,7 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/views.hpp>
 

@@ -15,6 +15,7 @@
 #include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace plugrad {
 namespace {

@@ -12,6 +12,8 @@
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <cmath>
+
 namespace plugrad {
 namespace {
 

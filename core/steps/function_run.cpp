@@ -172,8 +172,8 @@ class InsideArguments {
  private:
   // The function may also have written to the outside storage itself.
   static void tell_writes(ArgumentGroup& group) {
-    group.outside->version += group.inside->version - group.version;
-    group.version = group.inside->version;
+    const uint32_t writes = group.inside->version - std::exchange(group.version, group.inside->version);
+    if (writes) group.outside->version += writes;  // other threads may read an argument that nobody writes
   }
   const ArgumentGroup& group_with(const Storage& inside) const {
     return *std::ranges::find_if(groups, [&](const ArgumentGroup& each) { return each.inside.get() == &inside; });

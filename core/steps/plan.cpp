@@ -1,4 +1,5 @@
 // All passes, in their order.
+#include <core/runtime/dispatch/operand_forms.hpp>
 #include <core/runtime/memory/small_blocks.hpp>  // plans end, and release storages
 #include <core/steps/channels_last.hpp>
 #include <core/steps/plan.hpp>
