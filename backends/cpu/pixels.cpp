@@ -11,8 +11,7 @@ namespace plugrad::cpu {
 namespace {
 
 constexpr int64_t kMostPositions = 96, kTableEntries = 4096;  // of a task, and of its table of pixels
-constexpr int64_t kProductBytes = 4096;  // of a column of weights used at a time: the L2 cache holds them
-constexpr int64_t kStrip = 6;            // positions that a kernel computes at a time
+constexpr int64_t kStrip = 6;                                 // positions that a kernel computes at a time
 constexpr int64_t kDepthwiseColumns = 256;
 constexpr int64_t kCopied = 256;          // pixels copied by a task
 constexpr int64_t kNearBytes = 1 << 19;   // of weights that stay in the L2 cache from one task to the next

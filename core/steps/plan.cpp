@@ -13,6 +13,7 @@ Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice) {
   if (trace.device && forms_of(*trace.device)) plan.recorded = trace.calls;
   plan.images = put_channels_last(trace, outside.all);
   plan.forms = take_forms(trace, outside.all);
+  if (!plan.images && plan.forms.empty()) plan.recorded = {};
   plan.lists = trace.device ? lists_of(*trace.device) : nullptr;
   plan.simplified = simplify(trace, outside.all);
   plan.fused = fuse(trace, plan.simplified, choice, plan.lists);

@@ -332,9 +332,10 @@ uint64_t Recording::bytes() const {
   uint64_t bytes = sizeof(Recording) + trace.memories.size() * sizeof(steps::Memory);
   for (const steps::Call& each : trace.calls)
     bytes += sizeof each + each.views.size() * (sizeof each.views[0] + sizeof each.memories[0]) + each.attributes.size();
+  uint64_t forms = 0;
+  for (const steps::Form& each : runner_.plan().forms) forms += each.memory->storage->size;
   // The plan has as much again, and a device's list some 2 KB for a call.
-  for (const steps::Form& each : runner_.plan().forms) bytes += each.memory->storage->size / 2;
-  return 2 * bytes + 2048 * trace.calls.size() + runner_.plan().placed.constant_bytes;
+  return 2 * bytes + 2048 * trace.calls.size() + runner_.plan().placed.constant_bytes + forms;
 }
 
 std::string Recording::text() const {
