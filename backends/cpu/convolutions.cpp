@@ -7,7 +7,7 @@
 #include <backends/cpu/convolution.hpp>
 #include <backends/cpu/forms.hpp>
 #include <backends/cpu/packing-inl.hpp>
-#include <backends/cpu/pixels-inl.hpp>
+#include <backends/cpu/pixels.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/runs-inl.hpp>
 #include <plugrad/sdk/rows.hpp>
@@ -380,20 +380,23 @@ template <class T> struct Kernel : Runs<T> {
     return {Runs<T>::copy_line, Packing<T>::copy, correlate, correlate_rows, weight_gradient, few_rows_gradient};
   }
   static void forward(const Call& call) {
-    if (is_better_by_pixels<T>(call)) return run_by_pixels<T>(call, Pixels<T>::kernels());
+    if (is_better_by_pixels<T>(call)) return run_by_pixels<T>(call, pixel_kernels<HWY_TARGET, T>());
     if (!is_dense(call)) throw BackendError(PLUGRAD_UNSUPPORTED, "few rows are faster on dense copies");
     run_convolution<T>(call, kernels());
   }
   static uint64_t forward_workspace(const Call& call) {
-    if (is_better_by_pixels<T>(call)) return pixels_workspace<T>(call, Pixels<T>::kColumns);
+    if (is_better_by_pixels<T>(call)) return pixels_workspace<T>(call, pixel_kernels<HWY_TARGET, T>().columns);
     return is_dense(call) ? convolution_workspace<T>(call) : 0;
   }
   // With packed weights.
-  static void forward_packed(const Call& call) { run_by_pixels<T>(call, Pixels<T>::kernels(), true); }
-  static uint64_t packed_workspace(const Call& call) { return pixels_workspace<T>(call, Pixels<T>::kColumns, true); }
-  static void pack(const Call& call) { pack_weights<T>(call, Pixels<T>::kernels()); }
+  static void forward_packed(const Call& call) { run_by_pixels<T>(call, pixel_kernels<HWY_TARGET, T>(), true); }
+  static uint64_t packed_workspace(const Call& call) {
+    return pixels_workspace<T>(call, pixel_kernels<HWY_TARGET, T>().columns, true);
+  }
+  static void pack(const Call& call) { pack_weights<T>(call, pixel_kernels<HWY_TARGET, T>()); }
   static uint64_t packed_bytes(const Call& call) {
-    return packed_weights_bytes<T>(call.in(1), call.attributes<plugrad_convolution>(), Pixels<T>::kColumns);
+    return packed_weights_bytes<T>(call.in(1), call.attributes<plugrad_convolution>(),
+                                   pixel_kernels<HWY_TARGET, T>().columns);
   }
 
   static void input_gradient(const Call& call) { run_input_gradient<T>(call, kernels()); }

@@ -34,6 +34,9 @@ template <class T> struct PixelKernels {
   void (*copy)(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row);  // to contiguous rows
 };
 
+// The kernels of a Highway target.
+template <int64_t target, class T> const PixelKernels<T>& pixel_kernels();
+
 // Whether all operands are dense: planes need that.
 bool is_dense(const Call& call);
 // Whether to compute this convolution by pixels. It depends on the operands' shapes and layouts alone.

@@ -1,11 +1,7 @@
-// The kernels of convolutions by pixels: a few positions times a panel of rows, held in registers. Included once for each
-// instruction set.
-#if defined(PLUGRAD_CPU_PIXELS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLUGRAD_CPU_PIXELS_INL
-#undef PLUGRAD_CPU_PIXELS_INL
-#else
-#define PLUGRAD_CPU_PIXELS_INL
-#endif
+// The kernels of convolutions by pixels: a few positions times a panel of rows, held in registers.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/pixel_kernels.cpp"
+#include <hwy/foreach_target.h>
 
 #include <backends/cpu/packing-inl.hpp>
 #include <backends/cpu/pixels.hpp>
@@ -19,6 +15,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
+namespace {
 
 template <class T> struct Pixels : Runs<T> {
   using typename Runs<T>::D;
@@ -181,10 +178,17 @@ template <class T> struct Pixels : Runs<T> {
       to[3 * i + 2] = blue[i];
     }
   }
-
-  static PixelKernels<T> kernels() { return {kColumns, run_columns<false>, run_columns<true>, copy}; }
 };
 
+template <class T>
+constexpr PixelKernels<T> kPixelKernels{Pixels<T>::kColumns, Pixels<T>::template run_columns<false>,
+                                        Pixels<T>::template run_columns<true>, Pixels<T>::copy};
+
+}  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-#endif
+
+namespace plugrad::cpu {
+template <> const PixelKernels<float>& pixel_kernels<HWY_TARGET, float>() { return HWY_NAMESPACE::kPixelKernels<float>; }
+template <> const PixelKernels<double>& pixel_kernels<HWY_TARGET, double>() { return HWY_NAMESPACE::kPixelKernels<double>; }
+}  // namespace plugrad::cpu
