@@ -93,5 +93,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     device = sys.argv[2] if len(sys.argv) > 2 else None
     Server(sys.argv[1], device, int(sys.argv[3]) if len(sys.argv) > 3 else 8000).serve_forever()
