@@ -18,7 +18,8 @@ using Tensors = std::vector<Tensor>;
 
 class StepCapture final : public steps::StepRecorder {
  public:
-  StepCapture(const Tensors& arguments, bool digesting) : arguments_(arguments), digesting_(digesting) {}
+  StepCapture(const Tensors& arguments, bool digesting) : arguments_(arguments), digesting_(digesting) { start(); }
+  ~StepCapture() override { stop(); }
   void touched(void* node) override;
   void run_part(observe::Part part) override;
   void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,

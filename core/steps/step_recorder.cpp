@@ -23,11 +23,12 @@ void unmark(Storage& storage) {
 StepRecorder::StepRecorder() {
   for (DeviceState* each : Registry::get().opened()) offsets_.emplace_back(each, generator_of(*each).offset.load());
   std::swap(local().storages, aside_);
+}
+
+void StepRecorder::start() {
   const std::lock_guard lock(observe::mutex());
   listen();
 }
-
-StepRecorder::~StepRecorder() { stop(); }
 
 void StepRecorder::stop() noexcept {
   if (std::exchange(stopped_, true)) return;

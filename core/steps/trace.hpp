@@ -69,8 +69,6 @@ struct Trace {
 
 class StepRecorder : public Observer {
  public:
-  StepRecorder();
-  ~StepRecorder() override;
   // Ends the recording.
   Trace finish();
 
@@ -93,11 +91,15 @@ class StepRecorder : public Observer {
   void used_elsewhere(const Storage& storage) override;
 
  protected:
+  StepRecorder();
+  // The most derived class calls start() when it is constructed, and stop() before it is destroyed: in between, other
+  // threads call virtual functions.
+  void start();
+  void stop() noexcept;
   // Whether the ops belong to work of the host.
   bool is_paused() const { return paused_; }
 
  private:
-  void stop() noexcept;
   void require_one_device(DeviceState& device);
   uint32_t add(Storage& storage, uint32_t begin);
   Call call_of(const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages);
