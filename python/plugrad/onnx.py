@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str], device: Any = None, bind: Mapping[str, An
     """Reads an ONNX model.
 
     device: where it runs. bind: inputs that never change, by name; they may decide shapes and branches, and calls leave them
-    out. record: whether calls are recorded and replayed. lanes: the most replays that run at once, from several threads;
+    out. record: whether calls are recorded and replayed. lanes: the most calls that run at once, from several threads;
     each lane has its own recordings and temporary memory, and all share the weights; further calls wait. Raises OSError for
     a file that is missing or damaged, and NotImplementedError with a list of all operators that are not implemented.
     """

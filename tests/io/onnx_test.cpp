@@ -7,9 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <filesystem>
-#include <thread>
 
 namespace plugrad::test {
 namespace {
@@ -65,36 +63,8 @@ TEST_F(Onnx, RunsAndReplaysForEachShape) {
   expect_mentions(dense.explain(), "2 calls recorded");
 }
 
-// A convolution, whose weights the device may keep in a form of its own, shared by all lanes.
-std::string pixels_model() {
-  std::vector<float> weight(32 * 16 * 9);
-  for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i * 7 % 13) / 8 - 1;
-  return onnx_model({{onnx_node("Conv", {"x", "w"}, {"y"})},
-                     {onnx_value("x", kOnnxF32, {"batch", "16", "height", "width"})},
-                     {onnx_value("y", kOnnxF32, {"batch", "32", "rows", "columns"})},
-                     {onnx_tensor<float>("w", {32, 16, 3, 3}, weight)}});
-}
-
-TEST_F(Onnx, LanesReplayAtOnce) {
-  const std::string bytes = pixels_model();
-  const OnnxModel by_op = model(bytes, {.record = false}), laned = model(bytes, {.lanes = 3});
-  std::vector<Tensor> inputs, expected;
-  for (const int64_t side : {3, 5, 8}) {
-    inputs.push_back(rand({1, 16, side, side + 1}));
-    expected.push_back(by_op({inputs.back()})[0]);
-  }
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (size_t first = 0; first < 6; ++first)
-    threads.emplace_back([&, first] {
-      for (size_t i = first; i < first + 40; ++i) wrong += !equal(laned({inputs[i % 3]})[0], expected[i % 3]);
-    });
-  for (std::thread& each : threads) each.join();
-  EXPECT_EQ(wrong, 0);
-  expect_mentions(error_of([&] { model(bytes, {.lanes = 0}); }, Code::invalid), "0 lanes");
-}
-
 TEST_F(Onnx, InputsThatDoNotFitAreNamed) {
+  expect_mentions(error_of([&] { model(dense_model(), {.lanes = 0}); }, Code::invalid), "0 lanes");
   const OnnxModel dense = model(dense_model());
   expect_mentions(error_of([&] { dense({}); }, Code::invalid), "1 inputs are expected, not 0: \"x\"");
   expect_mentions(error_of([&] { dense({zeros({1, 3})}); }, Code::invalid),

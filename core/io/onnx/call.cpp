@@ -63,19 +63,15 @@ void require_tensor(const Value& value) {
 std::vector<int64_t> Call::host_integers(const Value& value) const {
   require_tensor(value);
   if (value.level == Level::data) note_read();
-  if (value.host && value.host->integers) return *value.host->integers;
-  std::vector<int64_t> all = cast(value.tensor, DType::i64).to_vector<int64_t>();
-  if (value.host) value.host->integers = all;
-  return all;
+  const auto read = [&] { return cast(value.tensor, DType::i64).to_vector<int64_t>(); };
+  return value.host ? value.host->integers(read) : read();
 }
 
 std::vector<double> Call::host_reals(const Value& value) const {
   require_tensor(value);
   if (value.level == Level::data) note_read();
-  if (value.host && value.host->reals) return *value.host->reals;
-  std::vector<double> all = cast(value.tensor, DType::f64).to_vector<double>();
-  if (value.host) value.host->reals = all;
-  return all;
+  const auto read = [&] { return cast(value.tensor, DType::f64).to_vector<double>(); };
+  return value.host ? value.host->reals(read) : read();
 }
 
 int64_t Call::integer(size_t i) const { return integers(i).at(0); }

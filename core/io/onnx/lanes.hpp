@@ -1,4 +1,4 @@
-// Compiled steps of one model, for calls that run at once.
+// Compiled steps of one model, one for each of the calls that run at once.
 #pragma once
 #include <plugrad/steps/compile.hpp>
 
@@ -34,9 +34,10 @@ class Lanes {
   }
 
  private:
+  static constexpr size_t kMostKeys = 1024;
   struct Lane {
     CompiledStep step{{.name = "onnx"}};
-    std::set<std::string> keys;
+    std::set<std::string> keys;  // of its calls so far
     bool busy = false;
   };
   struct Lease {
@@ -54,6 +55,7 @@ class Lanes {
       if (found == lanes_.end()) found = std::ranges::find_if(lanes_, is_free);
       if (found == lanes_.end() && lanes_.size() == most_) continue;
       Lane& lane = found == lanes_.end() ? lanes_.emplace_back() : *found;
+      if (lane.keys.size() == kMostKeys) lane.keys.clear();
       lane.keys.insert(key);
       lane.busy = true;
       return lane;

@@ -1,4 +1,5 @@
 #include <core/io/onnx/lanes.hpp>
+#include <core/io/onnx/plans.hpp>
 #include <core/io/onnx/run.hpp>
 #include <core/io/quote.hpp>
 #include <core/tensor/impl.hpp>
@@ -10,8 +11,6 @@
 #include <plugrad/steps/compile.hpp>
 
 #include <algorithm>
-#include <list>
-#include <mutex>
 
 namespace plugrad::io {
 
@@ -46,32 +45,6 @@ OnnxDeclaration declared(const ValueMessage& value) {
 // The type of the tensors in sequences and optionals.
 const TypeMessage& innermost_of(const TypeMessage& type) { return type.inner.empty() ? type : innermost_of(type.inner[0]); }
 ElementType element_of(const TypeMessage& type) { return static_cast<ElementType>(innermost_of(type).element); }
-
-uint64_t bytes_of(const Values& values) {
-  uint64_t total = 0;
-  for (const Value& each : values)
-    if (each.tensor.defined()) total += static_cast<uint64_t>(each.tensor.count() * item_size(each.tensor.dtype()));
-  return total;
-}
-
-// What a set of shapes determined, and why it cannot be recorded, if so.
-struct KeptPlan {
-  std::string key;
-  Plan plan;
-  std::string unrecordable;
-  uint64_t bytes = 0;
-};
-constexpr size_t kMostPlans = 256;
-constexpr uint64_t kMostPlanBytes = uint64_t{256} << 20;
-
-std::string key_text(const Values& inputs) {
-  std::string key;
-  for (const Value& each : inputs) {
-    if (each.tensor.defined()) key += std::string(dtype_name(each.tensor.dtype())) + each.tensor.shape().text();
-    key += each.sequence ? "[" + key_text(*each.sequence) + "];" : ";";
-  }
-  return key;
-}
 }  // namespace
 }  // namespace onnx
 
@@ -174,6 +147,7 @@ struct OnnxModel::State {
     return values;
   }
 
+  // Only an incomplete plan changes.
   onnx::Values execute(const onnx::Values& values, onnx::Plan& plan, bool recording) {
     const NoGrad no_grad;
     onnx::Run run(loaded, plan, recording);
@@ -196,16 +170,8 @@ struct OnnxModel::State {
     }
     if (!value.tensor.defined()) return value;
     const Storage* storage = value.tensor.impl().storage.get();
-    const auto holds = [&](const Tensor& each) { return each.defined() && each.impl().storage.get() == storage; };
-    const auto any_holds = [&](const onnx::Values& all) {
-      return std::ranges::any_of(all, [&](const onnx::Value& each) {
-        if (each.sequence)
-          return std::ranges::any_of(*each.sequence, [&](const onnx::Value& part) { return holds(part.tensor); });
-        return holds(each.tensor);
-      });
-    };
-    bool shared = value.level != onnx::Level::data || any_holds(inputs) || any_holds(loaded.values.initializers);
-    for (const onnx::Values& each : loaded.values.results) shared = shared || any_holds(each);
+    const bool shared = value.level != onnx::Level::data || loaded.values.holds(storage) ||
+                        std::ranges::any_of(inputs, [&](const auto& each) { return onnx::lies_in(each, storage); });
     if (shared) value.tensor = clone(value.tensor);
     return value;
   }
@@ -222,41 +188,24 @@ struct OnnxModel::State {
       fresh.unrecordable = "an output is not a tensor";
     if (!fresh.plan.reads.empty()) fresh.plan = {};
     else fresh.plan.complete = true;
-    for (const onnx::Values& each : fresh.plan.results) fresh.bytes += onnx::bytes_of(each);
-    for (const Tensor& each : fresh.plan.made) fresh.bytes += static_cast<uint64_t>(each.count() * item_size(each.dtype()));
-    plans.push_front(std::make_shared<onnx::KeptPlan>(std::move(fresh)));
-    uint64_t bytes = 0;
-    for (const auto& each : plans) bytes += each->bytes;
-    while (plans.size() > 1 && (plans.size() > onnx::kMostPlans || bytes > onnx::kMostPlanBytes)) {
-      bytes -= plans.back()->bytes;
-      plans.pop_back();
-    }
+    plans.add(std::move(fresh));
     return results;
   }
 
-  std::shared_ptr<onnx::KeptPlan> find_plan(const std::string& key) {
-    const auto found = std::ranges::find_if(plans, [&](const auto& each) { return each->key == key; });
-    if (found == plans.end()) return nullptr;
-    plans.splice(plans.begin(), plans, found);
-    return plans.front();
+  onnx::Values run_by_op(const onnx::Values& values, const onnx::KeptPlan& kept) {
+    onnx::Plan plan = kept.plan;  // its values are shared
+    return execute(values, plan, false);
   }
 
-  onnx::Values run_by_op(const onnx::Values& values, onnx::KeptPlan& kept) {
-    if (kept.plan.complete) return execute(values, kept.plan, false);
-    onnx::Plan once;
-    return execute(values, once, false);
-  }
-
-  // The caller does not hold the mutex: only a recording needs it.
-  onnx::Values recorded(const onnx::Values& values, onnx::KeptPlan& kept, const CompiledStep& with) {
+  onnx::Values recorded(const onnx::Values& values, const onnx::KeptPlan& kept, const CompiledStep& with) {
     std::vector<Tensor> arguments;
     for (const onnx::Value& each : values) arguments.push_back(each.tensor);
     const auto f = [&](const std::vector<Tensor>& tensors) {
-      const std::lock_guard lock(mutex);
       onnx::Values own = values;
       for (size_t i = 0; i < own.size(); ++i) own[i].tensor = tensors[i];
+      onnx::Plan plan = kept.plan;
       StepResults results;
-      for (const onnx::Value& each : execute(own, kept.plan, true)) results.tensors.push_back(each.tensor);
+      for (const onnx::Value& each : execute(own, plan, true)) results.tensors.push_back(each.tensor);
       return results;
     };
     onnx::Values results;
@@ -266,23 +215,21 @@ struct OnnxModel::State {
 
   onnx::Values call(const onnx::Values& values) {
     const std::string key = onnx::key_text(values);
-    std::shared_ptr<onnx::KeptPlan> kept;
-    {
-      const std::lock_guard lock(mutex);
-      kept = find_plan(key);
-      if (!kept) return plan_and_run(values, key);
-      if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
-    }
+    return lanes.run(key, [&](const CompiledStep& step) { return call_in_lane(values, key, step); });
+  }
+  onnx::Values call_in_lane(const onnx::Values& values, const std::string& key, const CompiledStep& step) {
+    const std::shared_ptr<const onnx::KeptPlan> kept = plans.find(key);
+    if (!kept) return plan_and_run(values, key);
+    if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
     std::string why;
     try {
-      return lanes.run(key, [&](const CompiledStep& step) { return recorded(values, *kept, step); });
+      return recorded(values, *kept, step);
     } catch (const Error& error) {
       if (error.code() != Code::invalid && error.code() != Code::unsupported) throw;
       why = error.what();
     }
-    const std::lock_guard lock(mutex);
     onnx::Values results = run_by_op(values, *kept);  // throws if the inputs are at fault
-    kept->unrecordable = why;
+    plans.refuse(key, why);
     return results;
   }
 
@@ -293,8 +240,7 @@ struct OnnxModel::State {
   std::vector<OnnxDeclaration> inputs, outputs;
   std::vector<OnnxDeclaration> tensors;  // of inputs: the tensors in sequences and optionals
   std::vector<std::pair<onnx::ValueId, onnx::Value>> bound;
-  std::mutex mutex;                                  // of the plans, and of all that is not a replay
-  std::list<std::shared_ptr<onnx::KeptPlan>> plans;  // the last used first
+  onnx::Plans plans;
 };
 
 OnnxModel::OnnxModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -352,12 +298,8 @@ std::vector<Tensor> OnnxModel::operator()(const std::vector<Tensor>& inputs) con
 void OnnxModel::save(const std::string& path, const std::vector<Tensor>& inputs) const {
   const onnx::Values values = state_->values_of(std::vector<OnnxValue>(inputs.begin(), inputs.end()));
   const std::string key = onnx::key_text(values);
-  std::shared_ptr<onnx::KeptPlan> kept;
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (!state_->find_plan(key)) state_->plan_and_run(values, key);
-    kept = state_->find_plan(key);
-  }
+  std::shared_ptr<const onnx::KeptPlan> kept;
+  while (!(kept = state_->plans.find(key))) state_->plan_and_run(values, key);
   if (!kept->unrecordable.empty())
     throw Error(Code::unsupported, "[" + state_->loaded.file.path() + "] cannot be recorded: " + kept->unrecordable);
   const CompiledStep step({.name = "onnx"});
@@ -365,13 +307,7 @@ void OnnxModel::save(const std::string& path, const std::vector<Tensor>& inputs)
   save_model(step, path);
 }
 
-std::string OnnxModel::explain() const {
-  std::string text = state_->lanes.explain();
-  const std::lock_guard lock(state_->mutex);
-  for (const auto& each : state_->plans)
-    if (!each->unrecordable.empty()) text += "inputs " + each->key + " run op by op: " + each->unrecordable + "\n";
-  return text;
-}
+std::string OnnxModel::explain() const { return state_->lanes.explain() + state_->plans.explain(); }
 
 OnnxModel load_onnx(const std::string& path, const OnnxOptions& options) {
   return OnnxModel(std::make_unique<OnnxModel::State>(path, options));

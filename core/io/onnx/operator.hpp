@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,10 +23,24 @@ class Run;
 // What determines a value: constants of the file; they and the shapes of the inputs; or the inputs' elements as well.
 enum class Level : uint8_t { file, shapes, data };
 
-// Elements on the host, read once.
-struct HostElements {
-  std::optional<std::vector<int64_t>> integers;
-  std::optional<std::vector<double>> reals;
+// Elements on the host, read once. Several runs may ask for them at once.
+class HostElements {
+ public:
+  HostElements() = default;
+  explicit HostElements(int64_t number)
+      : integers_(std::in_place, 1, number), reals_(std::in_place, 1, static_cast<double>(number)) {}
+  template <class F> std::vector<int64_t> integers(const F& read) { return once(integers_, read); }
+  template <class F> std::vector<double> reals(const F& read) { return once(reals_, read); }
+
+ private:
+  template <class T, class F> std::vector<T> once(std::optional<std::vector<T>>& all, const F& read) {
+    const std::lock_guard lock(mutex_);
+    if (!all) all = read();
+    return *all;
+  }
+  std::mutex mutex_;
+  std::optional<std::vector<int64_t>> integers_;
+  std::optional<std::vector<double>> reals_;
 };
 
 // A tensor, a sequence or nothing.

@@ -18,18 +18,6 @@ std::string input_texts(const Values& inputs) {
   return all;
 }
 
-void count_users(const Graph& graph, std::vector<uint32_t>& users) {
-  const auto count = [&](const std::vector<ValueId>& ids) {
-    for (const ValueId id : ids)
-      if (id != kAbsent) ++users[static_cast<size_t>(id)];
-  };
-  for (const Node& node : graph.nodes) {
-    count(node.inputs);
-    for (const auto& [name, inner] : node.graphs) count_users(*inner, users);
-  }
-  count(graph.outputs);
-}
-
 void note_host(Values& all, Level level) {
   for (Value& each : all) {
     each.level = level;
@@ -38,35 +26,23 @@ void note_host(Values& all, Level level) {
 }
 }  // namespace
 
-LoadedModel::LoadedModel(const std::string& path, Device where) : file(path), device(where) {
-  model = build_model(file, read_model_message(file));
-  values.initializers.resize(model.values);
-  values.results.resize(model.nodes);
-  values.prepared.resize(model.nodes);
-  values.has_results.resize(model.nodes);
-  values.users.resize(model.values);
-  count_users(model.graph, values.users);
-}
+LoadedModel::LoadedModel(const std::string& path, Device where)
+    : file(path), model(build_model(file, read_model_message(file))), device(where), values(model) {}
 
 Run::Run(LoadedModel& loaded, Plan& plan, bool recording)
     : loaded_(loaded), plan_(plan), recording_(recording), frame_(loaded.model.values), next_prepared_(loaded.model.nodes) {}
 
-const Value& Run::initializer(ValueId id) {
-  Value& value = loaded_.values.initializers[static_cast<size_t>(id)];
-  if (!value.present()) {
-    const TensorMessage& message = loaded_.model.initializers.at(id);
-    value = Value(read_tensor(loaded_.file, message, device()), static_cast<ElementType>(message.type));
+Value Run::get(ValueId id) {
+  if (id == kAbsent) return {};
+  const auto initializer = loaded_.model.initializers.find(id);
+  if (initializer == loaded_.model.initializers.end()) return frame_[static_cast<size_t>(id)];
+  return loaded_.values.initializer(id, [&] {
+    const TensorMessage& message = initializer->second;
+    Value value(read_tensor(loaded_.file, message, device()), static_cast<ElementType>(message.type));
     value.level = Level::file;
     value.host = std::make_shared<HostElements>();
-  }
-  return value;
-}
-
-const Value& Run::get(ValueId id) {
-  static const Value absent;
-  if (id == kAbsent) return absent;
-  if (loaded_.model.initializers.contains(id)) return initializer(id);
-  return frame_[static_cast<size_t>(id)];
+    return value;
+  });
 }
 
 Values Run::run(const Graph& graph) {
@@ -80,10 +56,9 @@ Values Run::run(const Graph& graph) {
 }
 
 void Run::execute(const Node& node) {
-  const size_t number = node.number;
   Values outputs;
-  if (loaded_.values.has_results[number]) {
-    outputs = loaded_.values.results[number];
+  if (std::optional<Values> kept = loaded_.values.results(node)) {
+    outputs = std::move(*kept);
   } else {
     Values inputs;
     for (const ValueId id : node.inputs) inputs.push_back(get(id));
@@ -113,27 +88,9 @@ Values Run::results(const Node& node, Values inputs) {
   if (recording_) throw Error(Code::internal, "a recording met a constant that was not planned");
   Values outputs = computed(node, std::move(inputs), true);
   note_host(outputs, level);
-  if (level == Level::shapes) {
-    plan_.results.push_back(outputs);
-  } else {
-    keep(node, outputs);
-  }
+  if (level == Level::file) return loaded_.values.keep(node, std::move(outputs));
+  plan_.results.push_back(outputs);
   return outputs;
-}
-
-// Keeps the results of a node of the level file. Constants that no other node uses are freed: the node will not run again.
-void Run::keep(const Node& node, const Values& outputs) {
-  FileValues& values = loaded_.values;
-  values.results[node.number] = outputs;
-  values.has_results[node.number] = 1;
-  for (const ValueId id : node.inputs) {
-    if (id == kAbsent || --values.users[static_cast<size_t>(id)]) continue;
-    values.initializers[static_cast<size_t>(id)] = {};
-    const auto producer = loaded_.model.producers.find(id);
-    if (producer == loaded_.model.producers.end()) continue;
-    Values& results = values.results[producer->second.first];
-    if (producer->second.second < results.size()) results[producer->second.second] = {};
-  }
 }
 
 Values Run::computed(const Node& node, Values inputs, bool constant) {
@@ -167,12 +124,9 @@ Tensor Run::made(const std::function<Tensor()>& make) {
 }
 
 Tensor Run::prepared(const Node& node, const std::function<Tensor()>& make) {
-  std::vector<Tensor>& all = loaded_.values.prepared[node.number];
-  const size_t at = next_prepared_[node.number]++;
-  if (at < all.size()) return all[at];
-  if (recording_) throw Error(Code::internal, "a recording met a weight that was not planned");
-  all.push_back(make());
-  return all.back();
+  Tensor tensor = loaded_.values.prepared(node, next_prepared_[node.number]++, recording_ ? nullptr : make);
+  if (!tensor.defined()) throw Error(Code::internal, "a recording met a weight that was not planned");
+  return tensor;
 }
 
 void Run::note_read(const Node& node) {

@@ -1,6 +1,7 @@
 // Executes a model's nodes. Values below the level data are computed outside of recordings and kept, so that a recording
 // holds only what depends on the inputs' elements.
 #pragma once
+#include <core/io/onnx/file_values.hpp>
 #include <core/io/onnx/graph.hpp>
 
 #include <cstdint>
@@ -9,16 +10,7 @@
 
 namespace plugrad::io::onnx {
 
-// What the constants of the file determine, for all shapes.
-struct FileValues {
-  std::vector<Value> initializers;            // by value; absent until a node needs it, and once no node does
-  std::vector<Values> results;                // by node, of nodes of the level file
-  std::vector<std::vector<Tensor>> prepared;  // by node, in the order of Call::prepared
-  std::vector<uint8_t> has_results;           // by node
-  std::vector<uint32_t> users;                // by value: nodes without kept results, and outputs
-};
-
-// What a set of input shapes determines, in the order of the execution.
+// What a set of input shapes determines, in the order of the execution. Runs only read a complete plan.
 struct Plan {
   std::vector<Values> results;
   std::vector<Tensor> made;
@@ -31,13 +23,13 @@ struct LoadedModel {
   OpenedFile file;
   Model model;
   Device device;
-  FileValues values;
+  FileValues values;  // of `model`
 };
 
 class Run {
  public:
   // recording: elements may not be read, and the plan is complete.
-  Run(LoadedModel& loaded, Plan& plan, bool recording);
+  Run(LoadedModel& loaded, Plan& plan, bool recording);  // only an incomplete plan changes
 
   Device device() const { return loaded_.device; }
   const OpenedFile& file() const { return loaded_.file; }
@@ -53,11 +45,9 @@ class Run {
   void note_read(const Node& node);
 
  private:
-  const Value& get(ValueId id);
-  const Value& initializer(ValueId id);
+  Value get(ValueId id);
   void execute(const Node& node);
   Values results(const Node& node, Values inputs);
-  void keep(const Node& node, const Values& outputs);
   Values computed(const Node& node, Values inputs, bool constant);
 
   LoadedModel& loaded_;

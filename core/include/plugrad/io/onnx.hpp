@@ -39,12 +39,12 @@ struct OnnxOptions {
   std::map<std::string, Tensor> bind = {};
   // Whether calls are recorded and replayed. Else each call runs op by op.
   bool record = true;
-  // The most replays that run at once, from several threads; further calls wait. Each has its own recordings and temporary
-  // memory, the weights are shared. At least 1.
+  // The most calls that run at once, from several threads; further calls wait. Each lane has its own recordings and
+  // temporary memory, the weights are shared. At least 1.
   size_t lanes = 1;
 };
 
-// A model on one device. Calls may come from any thread. Calls that run op by op or record run one at a time.
+// A model on one device. Calls may come from any thread.
 class PLUGRAD_API OnnxModel {
  public:
   OnnxModel(OnnxModel&&) noexcept;

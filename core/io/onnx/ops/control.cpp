@@ -18,9 +18,7 @@ Value in_loop(Value value) { return raised(std::move(value), Level::shapes); }
 Value constant_number(const Tensor& tensor, int64_t number) {
   Value value(tensor);
   value.level = Level::shapes;
-  value.host = std::make_shared<HostElements>();
-  value.host->integers = std::vector<int64_t>{number};
-  value.host->reals = std::vector<double>{static_cast<double>(number)};
+  value.host = std::make_shared<HostElements>(number);
   return value;
 }
 

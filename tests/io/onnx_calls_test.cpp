@@ -1,0 +1,81 @@
+// Calls of one model from several threads.
+#include <plugrad/io/onnx.hpp>
+
+#include <tests/io/onnx_bytes.hpp>
+#include <tests/io/scratch.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace plugrad::test {
+namespace {
+using io::OnnxModel;
+
+class OnnxCalls : public ::testing::Test {
+ protected:
+  OnnxModel model(const std::string& bytes, const io::OnnxOptions& options = {}) {
+    return io::load_onnx(scratch_.write("model.onnx", bytes), options);
+  }
+  Scratch scratch_;
+};
+
+// A convolution, whose weights the device may keep in a form of its own, shared by all lanes.
+std::string pixels_model() {
+  std::vector<float> weight(32 * 16 * 9);
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i * 7 % 13) / 8 - 1;
+  return onnx_model({{onnx_node("Conv", {"x", "w"}, {"y"})},
+                     {onnx_value("x", kOnnxF32, {"batch", "16", "height", "width"})},
+                     {onnx_value("y", kOnnxF32, {"batch", "32", "rows", "columns"})},
+                     {onnx_tensor<float>("w", {32, 16, 3, 3}, weight)}});
+}
+
+// Calls from six threads at once, from the model's first call on; the calls go through the inputs in turn.
+int wrong_calls(const OnnxModel& model, const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < 6; ++first)
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < first + 40; ++i)
+        wrong += !equal(model({inputs[i % inputs.size()]})[0], expected[i % inputs.size()]);
+    });
+  for (std::thread& each : threads) each.join();
+  return wrong;
+}
+
+TEST_F(OnnxCalls, LanesRunAtOnce) {
+  const std::string bytes = pixels_model();
+  const OnnxModel by_op = model(bytes, {.record = false});
+  std::vector<Tensor> inputs, expected;
+  for (const int64_t side : {3, 5, 8}) {
+    inputs.push_back(rand({1, 16, side, side + 1}));
+    expected.push_back(by_op({inputs.back()})[0]);
+  }
+  EXPECT_EQ(wrong_calls(model(bytes, {.lanes = 3}), inputs, expected), 0);
+  EXPECT_EQ(wrong_calls(model(bytes, {.record = false, .lanes = 3}), inputs, expected), 0);
+}
+
+// Values of the file are computed by whichever call comes first, and their constants are freed. NonZero reads elements, so
+// that no call is recorded.
+TEST_F(OnnxCalls, LanesShareWhatTheFileDetermines) {
+  for (const char* last : {"Relu", "NonZero"}) {
+    const std::string bytes = onnx_model(
+        {{onnx_node("Transpose", {"w"}, {"columns"}), onnx_node("Concat", {"two", "rest"}, {"sizes"}, {onnx_int("axis", 0)}),
+          onnx_node("Reshape", {"columns", "sizes"}, {"weights"}), onnx_node("MatMul", {"x", "weights"}, {"sums"}),
+          onnx_node(last, {"sums"}, {"y"})},
+         {onnx_value("x", kOnnxF32, {"batch", "2"})},
+         {onnx_value("y", *last == 'R' ? kOnnxF32 : kOnnxI64, {"rows", "columns"})},
+         {onnx_tensor<float>("w", {3, 2}, {1, 2, 3, 4, 5, 6}), onnx_tensor<int64_t>("two", {1}, {2}),
+          onnx_tensor<int64_t>("rest", {1}, {-1})}});
+    std::vector<Tensor> inputs, expected;
+    for (const int64_t batch : {1, 4, 9}) {
+      inputs.push_back(rand({batch, 2}));
+      expected.push_back(model(bytes)({inputs.back()})[0]);
+    }
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(wrong_calls(model(bytes, {.lanes = 4}), inputs, expected), 0);
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::test
