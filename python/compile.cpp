@@ -9,6 +9,8 @@
 #include <vector>
 
 namespace plugrad::python {
+void bind_cancellation(nb::module_& m);  // of cancel.cpp
+
 namespace {
 
 std::vector<Tensor> tensors_of(const nb::handle& given) {
@@ -86,6 +88,7 @@ nb::list described(const std::vector<ModelTensor>& tensors) {
 }  // namespace
 
 void bind_compile(nb::module_& m) {
+  bind_cancellation(m);
   static const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_object)}, {0, nullptr}};
   nb::class_<CompiledStep>(m, "_CompiledStep", nb::type_slots(slots))
       .def(

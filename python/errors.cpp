@@ -10,6 +10,12 @@ namespace {
 constexpr const char* kWrongType =
     "[call] an argument holds an object of another type, or a number of another size, than its docstring says";
 
+PyObject* cancelled_error() {
+  static PyObject* const type =
+      nb::module_::import_("concurrent.futures").attr("CancelledError").inc_ref().ptr();  // kept for ever
+  return type;
+}
+
 PyObject* type_for(Code code) {
   switch (code) {
     case Code::invalid: return PyExc_ValueError;
@@ -19,6 +25,7 @@ PyObject* type_for(Code code) {
     case Code::io_error: return PyExc_OSError;
     case Code::peer_lost: return PyExc_ConnectionError;
     case Code::timed_out: return PyExc_TimeoutError;
+    case Code::cancelled: return cancelled_error();
     default: return PyExc_RuntimeError;
   }
 }

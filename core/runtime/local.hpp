@@ -80,6 +80,7 @@ struct Local {
   const void* anomaly = nullptr;
   void* autocast = nullptr;
   void* scope = nullptr;         // the innermost GeneratorScope
+  void* cancel = nullptr;        // the innermost CancelScope
   Observer* observer = nullptr;  // follows this thread: see observer.hpp
   // Of a profiler, or record_memory.
   std::shared_ptr<profiling::Log> log;  // of this thread, in the session with the id `session`, or in an older session

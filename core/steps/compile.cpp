@@ -5,6 +5,7 @@
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/platform.hpp>
 #include <core/steps/recordings.hpp>
+#include <plugrad/runtime/cancel.hpp>
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>
@@ -319,6 +320,7 @@ CompiledStep::CompiledStep(CompiledStep&&) noexcept = default;
 CompiledStep& CompiledStep::operator=(CompiledStep&&) noexcept = default;
 
 StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const {
+  throw_if_cancelled();
   if (asked_for() == Capture::off || observe::will_repeat()) return detached(f(arguments));  // without a graph, as a replay
   require_arguments(state_->options.name, arguments);
   if (is_looked_at()) return detached(f(arguments));

@@ -1,5 +1,6 @@
 #include <core/steps/runner.hpp>
 
+#include <core/runtime/cancel.hpp>
 #include <core/runtime/dispatch/dispatch.hpp>
 #include <core/runtime/observe/profiling.hpp>
 
@@ -247,17 +248,29 @@ bool Runner::run_batch(const Listed::Batch& batch) {
   return submit_batch(*plan_.trace.device, {*plan_.lists, calls, storages});
 }
 
+// done: the last item that ran.
+void Runner::end_if_cancelled(uint32_t done) {
+  if (!may_be_cancelled() || done + 1 == items_.size()) return;
+  reached_ = done;
+  throw_if_cancelled();
+}
+
+void Runner::run_each(uint32_t first, uint32_t last) {
+  for (uint32_t i = first; i < last; ++i) {
+    run_one(items_[i]);
+    end_if_cancelled(i);
+  }
+}
+
 // Runs items, batches of them together.
 void Runner::run_items(uint32_t first, uint32_t last) {
-  const auto run_until = [&](uint32_t end) {
-    while (first < end) run_one(items_[first++]);
-  };
   for (const Listed::Batch& each : plan_.listed.batches) {
     if (each.first < first || each.last > last) continue;
-    run_until(each.first);
+    run_each(first, each.first);
+    first = each.first;
     if (run_batch(each)) first = each.last;
   }
-  run_until(last);
+  run_each(first, last);
 }
 
 void Runner::run_in_order() {
@@ -265,8 +278,9 @@ void Runner::run_in_order() {
   lists_run_ = calls_in_lists_ = 0;
   for (StepList& each : lists_) {
     run_items(next, each.list().first);
-    if (!run_list(each)) run_items(each.list().first, each.list().last);
     next = each.list().last;
+    if (run_list(each)) end_if_cancelled(next - 1);
+    else run_items(each.list().first, next);
   }
   run_items(next, static_cast<uint32_t>(items_.size()));
 }
@@ -277,10 +291,10 @@ void Runner::run() {
   provide_arena();
   device.require_open();
   make_forms();
-  if (device.compute || profiling::is_on()) {
-    if (profiling::is_on())
-      for (Running& one : items_) run_one(one);
-    else run_in_order();
+  if (profiling::is_on() || (may_be_cancelled() && !device.compute)) {
+    run_each(0, static_cast<uint32_t>(items_.size()));
+  } else if (device.compute) {
+    run_in_order();
   } else {
     for (Running& one : items_)
       if (one.host) [[unlikely]]

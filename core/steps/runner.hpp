@@ -41,7 +41,8 @@ class Runner {
   // separate memory.
   void bind_room(size_t room, Storage& storage);
 
-  // Runs all calls. Throws Error if a call fails; the results of the calls before it stay written.
+  // Runs all calls. Throws Error if a call fails, or if this thread's calls are cancelled; the results of the calls before
+  // it stay written.
   void run();
   // As run(); returns a digest of the results of each call of the trace, or 0 for a call that does not run each time.
   // Fusions run twice, once call by call; instead of the host's work, its results are given.
@@ -88,6 +89,8 @@ class Runner {
   bool run_batch(const Listed::Batch& batch);
   void run_in_order();
   void run_items(uint32_t first, uint32_t last);
+  void run_each(uint32_t first, uint32_t last);
+  void end_if_cancelled(uint32_t done);
   void note_item(uint32_t item) {
     for (StepList& each : lists_) each.note_item(item);
   }

@@ -19,10 +19,17 @@ from typing import Any
 
 import numpy as np
 
+import plugrad
 import plugrad.onnx
 
 LANES, BATCH, WAIT, TIMEOUT = 2, 16, 0.002, 10.0  # batches at once; samples of a batch; seconds to collect, and to answer
 STEP = 16  # padded lengths are multiples of it: few lengths, few recordings
+
+
+class Answer(Future[Any]):
+    late = False  # nobody waits for it
+    batch: list[tuple[dict[str, Any], Answer]] = []
+    cancellation = plugrad.Cancellation()
 
 
 class Server(ThreadingHTTPServer):
@@ -30,19 +37,22 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, path: str, device: str | None = None, port: int = 8000) -> None:
         self.model = plugrad.onnx.load(path, device, lanes=LANES)
-        self.waiting: queue.Queue[tuple[dict[str, Any], Future[Any]]] = queue.Queue(BATCH * 64)
+        self.waiting: queue.Queue[tuple[dict[str, Any], Answer]] = queue.Queue(BATCH * 64)
         for _ in range(LANES):
             threading.Thread(target=self.work, daemon=True).start()
         super().__init__(("127.0.0.1", port), Handler)
 
     def ask(self, request: dict[str, Any]) -> Any:
         """Raises queue.Full at once if too many requests wait, and Late after TIMEOUT seconds."""
-        answer: Future[Any] = Future()
+        answer = Answer()
         self.waiting.put(({each.name: np.array(request[each.name], each.type) for each in self.model.inputs}, answer), False)
         try:
             return answer.result(TIMEOUT)
-        finally:
-            answer.cancel()  # batches leave out what nobody waits for
+        except Late:
+            answer.late = True
+            if not answer.cancel() and all(other.late for _, other in answer.batch):
+                answer.cancellation.cancel()  # the batch runs, and nobody waits for it
+            raise
 
     def work(self) -> None:
         while True:
@@ -52,9 +62,14 @@ class Server(ThreadingHTTPServer):
                     some.append(self.waiting.get(timeout=max(0.0, end - time.monotonic())))
                 except queue.Empty:
                     break
+            cancellation = plugrad.Cancellation()
+            for _, answer in some:
+                answer.batch, answer.cancellation = some, cancellation
             wanted = [each for each in some if each[1].set_running_or_notify_cancel()]
             try:
-                for (_, answer), result in zip(wanted, self.results([sample for sample, _ in wanted]) if wanted else []):
+                with cancellation:
+                    results = self.results([sample for sample, _ in wanted]) if wanted else []
+                for (_, answer), result in zip(wanted, results):
                     answer.set_result(result)
             except Exception as error:
                 for _, answer in wanted:

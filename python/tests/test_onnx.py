@@ -155,6 +155,32 @@ def test_lanes_serve_many_threads(dense):
         plugrad.onnx.load(dense, lanes=0)
 
 
+def test_calls_are_cancelled(tmp_path, dense):
+    count = 20_000
+    nodes = [files.node("Neg", [f"x{i}"], [f"x{i + 1}"]) for i in range(count)]
+    path = files.write(tmp_path / "chain.onnx", nodes, [files.value("x0", "float32", ["n"])],
+                       [files.value(f"x{count}", "float32", ["n"])])
+    model, x = plugrad.onnx.load(path, record=False), np.array([1, 2], "f4")
+    for _ in range(20):  # the timer may be late
+        cancellation = plugrad.Cancellation()
+        threading.Timer(0.003, cancellation.cancel).start()
+        try:
+            with cancellation:
+                model(x)
+        except concurrent.futures.CancelledError as error:
+            assert "[cancel]" in str(error)
+            break
+    else:
+        pytest.fail("no call was cancelled")
+    assert model(x).tolist() == [1, 2]
+    small, step = plugrad.onnx.load(dense), plugrad.compile(lambda x: x + 1)
+    for call in (lambda: small(np.zeros((1, 2), "f4")), lambda: step(plugrad.ones(2))):
+        with cancellation, pytest.raises(concurrent.futures.CancelledError):
+            call()
+        call()
+    assert cancellation.cancelled and not plugrad.Cancellation().cancelled
+
+
 def test_the_server_batches_samples_of_several_lengths(tmp_path, root):
     path = files.write(
         tmp_path / "sums.onnx",

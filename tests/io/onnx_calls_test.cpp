@@ -1,5 +1,6 @@
 // Calls of one model from several threads.
 #include <plugrad/io/onnx.hpp>
+#include <plugrad/runtime/cancel.hpp>
 
 #include <tests/io/onnx_bytes.hpp>
 #include <tests/io/scratch.hpp>
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace plugrad::test {
@@ -75,6 +77,32 @@ TEST_F(OnnxCalls, LanesShareWhatTheFileDetermines) {
     }
     for (int i = 0; i < 5; ++i) EXPECT_EQ(wrong_calls(model(bytes, {.lanes = 4}), inputs, expected), 0);
   }
+}
+
+// A million rounds, which take longer than the test waits.
+TEST_F(OnnxCalls, CallsAreCancelledWhileTheyRunAndWhileTheyWait) {
+  const std::string body =
+      onnx_graph({{onnx_node("Neg", {"carried"}, {"next"}), onnx_node("Identity", {"on"}, {"again"})},
+                  {onnx_value("i", kOnnxI64, {}), onnx_value("on", kOnnxBool, {}), onnx_value("carried", kOnnxF32, {"n"})},
+                  {onnx_value("again", kOnnxBool, {}), onnx_value("next", kOnnxF32, {"n"})}});
+  const OnnxModel loop =
+      model(onnx_model({{onnx_node("Loop", {"rounds", "", "x"}, {"y"}, {onnx_graph_attribute("body", body)})},
+                        {onnx_value("rounds", kOnnxI64, {}), onnx_value("x", kOnnxF32, {"n"})},
+                        {onnx_value("y", kOnnxF32, {"n"})}}));
+  const Tensor x = full({3}, 2), few = full({}, 3, DType::i64), many = full({}, 1'000'000, DType::i64);
+  std::stop_source sources[2];
+  std::vector<std::thread> threads;
+  for (std::stop_source& each : sources)
+    threads.emplace_back([&] {
+      const CancelScope scope(each.get_token());
+      expect_mentions(error_of([&] { loop({many, x}); }, Code::cancelled), "[cancel] the call was cancelled");
+    });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // one of them runs, the other waits for its lane
+  for (const size_t first : {1, 0}) {
+    sources[first].request_stop();
+    threads[first].join();
+  }
+  EXPECT_EQ(loop({few, x})[0].to_vector<float>(), std::vector<float>(3, -2));
 }
 
 }  // namespace

@@ -15,17 +15,6 @@ using io::load_onnx;
 using io::OnnxModel;
 using Floats = std::vector<float>;
 
-std::string error_of(const std::function<void()>& action, Code code) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
 class Onnx : public ::testing::Test {
  protected:
   OnnxModel model(const std::string& bytes, io::OnnxOptions options = {}) {

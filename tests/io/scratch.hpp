@@ -51,17 +51,18 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Returns the message of the Error (io_error) that an action throws. Fails the test if it throws none.
-template <class Action> std::string io_error_of(Action action) {
+// Returns the message of the Error with this code that an action throws. Fails the test if it throws none.
+template <class Action> std::string error_of(const Action& action, Code code) {
   try {
     action();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::io_error) << error.what();
+    EXPECT_EQ(error.code(), code) << error.what();
     return error.what();
   }
   ADD_FAILURE() << "no error was thrown";
   return "";
 }
+template <class Action> std::string io_error_of(const Action& action) { return error_of(action, Code::io_error); }
 
 inline void expect_mentions(const std::string& message, const std::string& words) {
   EXPECT_NE(message.find(words), std::string::npos) << "in:       " << message << "\nexpected: " << words;

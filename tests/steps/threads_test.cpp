@@ -2,6 +2,7 @@
 #include <tests/steps/twins.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace plugrad::test {
@@ -35,6 +36,82 @@ TEST(Compile, IsCalledByManyThreads) {
     });
   for (std::thread& each : threads) each.join();
   EXPECT_EQ(wrong, 0);
+}
+
+template <class F> void expect_cancelled(const F& f) {
+  try {
+    f();
+    ADD_FAILURE() << "the call was not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled) << error.what();
+  }
+}
+
+TEST(Compile, IsCancelledBeforeItBegins) {
+  auto step = compile([](const Tensor& x) { return x + 1; });
+  for (int i = 0; i < 3; ++i) step(one(i));
+  std::stop_source outer, inner;
+  const CancelScope around(outer.get_token());
+  {
+    const CancelScope scope(inner.get_token());
+    EXPECT_EQ(step(one(1)).item<float>(), 2);
+    inner.request_stop();
+    expect_cancelled([&] { step(one(1)); });
+  }
+  EXPECT_EQ(step(one(2)).item<float>(), 3);
+  const CancelScope scope(std::stop_source().get_token());
+  outer.request_stop();
+  expect_cancelled([&] { step(one(1)); });
+  expect_cancelled([] { throw_if_cancelled(); });
+}
+
+constexpr uint64_t kOps = 1000;
+
+Tensor noisy_products(const Tensor& x) {
+  Tensor y = x;
+  for (uint64_t i = 0; i < kOps; ++i) y = matmul(y, x) + rand(x.shape());
+  return y;
+}
+
+template <class F> bool is_cancelled(const F& f) {
+  std::stop_source source;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    source.request_stop();
+  });
+  bool cancelled = false;
+  try {
+    const CancelScope scope(source.get_token());
+    f();
+  } catch (const Error& error) {
+    cancelled = error.code() == Code::cancelled;
+  }
+  other.join();
+  return cancelled;
+}
+
+// The random numbers of a cancelled replay say how far it came. Devices with streams accept the whole step at once.
+TEST(Compile, IsCancelledBetweenTwoOps) {
+  const Device device = default_device();
+  if (device.name().starts_with("sim") || device.name().starts_with("cuda")) GTEST_SKIP() << "the step is one list there";
+  auto step = compile(noisy_products);
+  const Tensor x = full({64, 64}, 1e-3);
+  step(x);
+  step(x);
+  ASSERT_EQ(step.figures().replayed, 1u);
+  bool cancelled = false;
+  for (int i = 0; i < 20 && !cancelled; ++i) {  // the other thread may be late
+    const uint64_t before = generator_state(device).offset;
+    cancelled = is_cancelled([&] { step(x); });
+    const uint64_t drawn = generator_state(device).offset - before, whole = x.count() / 4;
+    EXPECT_EQ(drawn % whole, 0u);
+    EXPECT_EQ(drawn < kOps * whole, cancelled);
+  }
+  EXPECT_TRUE(cancelled);
+  const GeneratorState state = generator_state(device);
+  const Tensor replayed = step(x);
+  set_generator_state(device, state);
+  EXPECT_TRUE(same_bytes({replayed}, {noisy_products(x)}));
 }
 
 TEST(Compile, NeedsConstantMemory) {

@@ -83,6 +83,7 @@
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/cancel.hpp>
 #include <plugrad/runtime/event.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>

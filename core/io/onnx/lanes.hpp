@@ -1,5 +1,6 @@
 // Compiled steps of one model, one for each of the calls that run at once.
 #pragma once
+#include <core/runtime/cancel.hpp>
 #include <plugrad/steps/compile.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ class Lanes {
   explicit Lanes(size_t most) : most_(most) {}
 
   // Returns f(step) with a step that no other call has, if possible a step with recordings for this key. It waits while all
-  // steps have calls.
+  // steps have calls. Throws Error (cancelled) if this thread's calls are cancelled meanwhile.
   template <class F> auto run(const std::string& key, const F& f) {
     const Lease lease{*this, take(key)};
     return f(lease.lane.step);
@@ -47,19 +48,18 @@ class Lanes {
   };
 
   Lane& take(const std::string& key) {
+    const auto is_free = [](const Lane& each) { return !each.busy; };
+    const auto knows = [&](const Lane& each) { return !each.busy && each.keys.contains(key); };
     std::unique_lock lock(mutex_);
-    for (;; freed_.wait(lock)) {
-      const auto is_free = [](const Lane& each) { return !each.busy; };
-      const auto knows = [&](const Lane& each) { return !each.busy && each.keys.contains(key); };
-      auto found = std::ranges::find_if(lanes_, knows);
-      if (found == lanes_.end()) found = std::ranges::find_if(lanes_, is_free);
-      if (found == lanes_.end() && lanes_.size() == most_) continue;
-      Lane& lane = found == lanes_.end() ? lanes_.emplace_back() : *found;
-      if (lane.keys.size() == kMostKeys) lane.keys.clear();
-      lane.keys.insert(key);
-      lane.busy = true;
-      return lane;
-    }
+    const auto has_free = [&] { return lanes_.size() < most_ || std::ranges::any_of(lanes_, is_free); };
+    if (!freed_.wait(lock, cancel_token(), has_free)) throw_if_cancelled();
+    auto found = std::ranges::find_if(lanes_, knows);
+    if (found == lanes_.end()) found = std::ranges::find_if(lanes_, is_free);
+    Lane& lane = found == lanes_.end() ? lanes_.emplace_back() : *found;
+    if (lane.keys.size() == kMostKeys) lane.keys.clear();
+    lane.keys.insert(key);
+    lane.busy = true;
+    return lane;
   }
   void give_back(Lane& lane) {
     const std::lock_guard lock(mutex_);
@@ -69,7 +69,7 @@ class Lanes {
 
   const size_t most_;
   mutable std::mutex mutex_;
-  std::condition_variable freed_;
+  std::condition_variable_any freed_;
   std::deque<Lane> lanes_;
 };
 

@@ -1,5 +1,6 @@
 #include <core/io/onnx/run.hpp>
 #include <core/io/quote.hpp>
+#include <plugrad/runtime/cancel.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
@@ -56,6 +57,7 @@ Values Run::run(const Graph& graph) {
 }
 
 void Run::execute(const Node& node) {
+  throw_if_cancelled();
   Values outputs;
   if (std::optional<Values> kept = loaded_.values.results(node)) {
     outputs = std::move(*kept);

@@ -20,6 +20,7 @@ enum class Code : int32_t {
   io_error,                               // a file cannot be read or written, or has another format
   peer_lost,                              // a process of a group ended, or cannot be reached
   timed_out,                              // a process of a group did not come in time
+  cancelled,                              // a stop was requested: see cancel.hpp
 };
 
 // The message begins with the op or the file in brackets and states the expected and the given value.
