@@ -117,10 +117,10 @@ void bind_compile(nb::module_& m) {
       .def("explain", [](const SavedModel& self) { return unlocked([&] { return self.explain(); }); });
   m.def(
       "_load_model",
-      [](const nb::object& path, const DeviceLike& device) {
-        return unlocked([file = path_of(path), on = device.get()] { return load_model(file, on); });
+      [](const nb::object& path, const DeviceLike& device, bool mmap) {
+        return unlocked([file = path_of(path), on = device.get(), mmap] { return load_model(file, on, mmap); });
       },
-      nb::arg("path"), nb::arg("device").none());
+      nb::arg("path"), nb::arg("device").none(), nb::arg("mmap"));
   m.def("_note_training", &note_training, nb::arg("module"));
   m.def("_note_hook", &note_hook);
 }

@@ -69,7 +69,7 @@ struct StoredModel {
   std::vector<Tensor> weights;
 };
 // Throws Error (io_error) as load_model does.
-StoredModel read_model(const std::string& path, Device device);
+StoredModel read_model(const std::string& path, Device device, bool mmap);
 // Writes an ONNX file. Throws Error: unsupported for an op without a counterpart, and for over 2 GiB; io_error for a file
 // that cannot be written.
 void write_onnx(const StoredModel& model, const std::string& path);

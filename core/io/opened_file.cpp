@@ -3,6 +3,7 @@
 #include <plugrad/runtime/error.hpp>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,15 @@ size_t OpenedFile::read_some(uint64_t offset, void* bytes, size_t count) const {
 
 void OpenedFile::read(uint64_t offset, void* bytes, size_t count) const {
   if (read_some(offset, bytes, count) != count) fail("was cut short while it was read");
+}
+
+void* OpenedFile::map(uint64_t offset, size_t count) const {
+  struct stat status{};
+  if (fstat(descriptor_, &status) != 0 || static_cast<uint64_t>(status.st_size) < offset + count)
+    fail("was cut short while it was read");
+  void* const address =
+      mmap(nullptr, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor_, static_cast<off_t>(offset));
+  return address == MAP_FAILED ? nullptr : address;
 }
 
 }  // namespace plugrad::io

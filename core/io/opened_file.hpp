@@ -21,6 +21,9 @@ class OpenedFile {
   size_t read_some(uint64_t offset, void* bytes, size_t count) const;
   // Reads exactly `count` bytes at `offset`. The caller has compared them with size(): a shorter file was cut since.
   void read(uint64_t offset, void* bytes, size_t count) const;
+  // Maps `count` bytes at `offset`, a multiple of the page size; writes stay in this process. Returns null where the system
+  // refuses. The caller unmaps them, also after this object's end.
+  void* map(uint64_t offset, size_t count) const;
   [[noreturn]] void fail(const std::string& what) const;
 
  private:

@@ -1,3 +1,4 @@
+#include <core/io/mapped_tensor.hpp>
 #include <core/io/quote.hpp>
 #include <core/io/row_range.hpp>
 #include <core/io/safetensors_format.hpp>
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace plugrad::io {
@@ -57,6 +59,14 @@ const TensorEntry& SafetensorsFile::info(const std::string& name) const { return
 Tensor SafetensorsFile::get(const std::string& name, Device device) const {
   const TensorEntry& entry = info(name);
   return state_->read(name, entry, 0, entry.shape, device);
+}
+
+Tensor SafetensorsFile::map(const std::string& name, Device device) const {
+  const TensorEntry& entry = info(name);
+  const uint64_t begin = header().data + entry.begin;
+  if (entry.dtype != DType::boolean)  // its bytes need a check
+    if (std::optional<Tensor> mapped = mapped_tensor(state_->file, begin, entry.dtype, entry.shape, device)) return *mapped;
+  return get(name, device);
 }
 
 Tensor SafetensorsFile::rows(const std::string& name, int64_t first, int64_t last, Device device) const {

@@ -163,7 +163,7 @@ std::string want_of_memory(const ModelContents& model, const Device& device) {
 }
 }  // namespace
 
-StoredModel io::read_model(const std::string& path, Device device) {
+StoredModel io::read_model(const std::string& path, Device device, bool mmap) {
   const auto fail = [&](const std::string& what) {
     throw Error(Code::io_error, "[load_model] '" + path + "' is not a model that can run: " + what);
   };
@@ -181,13 +181,13 @@ StoredModel io::read_model(const std::string& path, Device device) {
     if (entry == file.header().tensors.end()) fail("it has no tensor '" + memory.weight + "'");
     if (entry->second.dtype != memory.dtype || entry->second.shape.count() != memory.count)
       fail("its tensor '" + memory.weight + "' has another dtype or size than its memory");
-    weights[i] = flatten(file.get(memory.weight, device));
+    weights[i] = flatten(mmap ? file.map(memory.weight, device) : file.get(memory.weight, device));
   }
   return {std::move(model), std::move(weights)};
 }
 
-SavedModel load_model(const std::string& path, Device device) {
-  StoredModel read = read_model(path, device);
+SavedModel load_model(const std::string& path, Device device, bool mmap) {
+  StoredModel read = read_model(path, device, mmap);
   return SavedModel(std::make_unique<SavedModel::State>(std::move(read.contents), std::move(read.weights), device, path));
 }
 

@@ -11,6 +11,7 @@ target_sources(plugrad_io PRIVATE
   io/gguf.cpp
   io/gguf_header.cpp
   io/idx.cpp
+  io/mapped_tensor.cpp
   io/moons.cpp
   io/npy.cpp
   io/npz.cpp

@@ -253,8 +253,8 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
 class SavedModel:
     """A model saved by `Compiled.save`, on one device."""
 
-    def __init__(self, path: str | os.PathLike[str], device: Any = None) -> None:
-        self._model = _plugrad._load_model(path, device)
+    def __init__(self, path: str | os.PathLike[str], device: Any = None, mmap: bool = True) -> None:
+        self._model = _plugrad._load_model(path, device, mmap)
 
     @property
     def inputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
@@ -277,7 +277,11 @@ class SavedModel:
         return str(self._model.explain())
 
 
-def load_model(path: str | os.PathLike[str], device: Any = None) -> SavedModel:
-    """Reads a model saved by `Compiled.save`, with its weights to the device. Raises OSError for a file that is
-    missing, damaged or of a later version, and for a model that needs more memory than the device has."""
-    return SavedModel(path, device)
+def load_model(path: str | os.PathLike[str], device: Any = None, mmap: bool = True) -> SavedModel:
+    """Reads a model saved by `Compiled.save`, with its weights to the device.
+
+    mmap: whether large weights are pages of the file, on devices with the host's memory; processes share them. The file must
+    stay as it is then: replace it by renaming another. Raises OSError for a file that is missing, damaged or of a later
+    version, and for a model that needs more memory than the device has.
+    """
+    return SavedModel(path, device, mmap)

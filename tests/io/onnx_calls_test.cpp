@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace plugrad::test {
@@ -24,13 +26,17 @@ class OnnxCalls : public ::testing::Test {
 };
 
 // A convolution, whose weights the device may keep in a form of its own, shared by all lanes.
+std::string pixels_model(const std::vector<float>& weight) {
+  const auto outputs = static_cast<int64_t>(weight.size() / 16 / 9);
+  return onnx_model({{onnx_node("Conv", {"x", "w"}, {"y"})},
+                     {onnx_value("x", kOnnxF32, {"batch", "16", "height", "width"})},
+                     {onnx_value("y", kOnnxF32, {"batch", std::to_string(outputs), "rows", "columns"})},
+                     {onnx_tensor<float>("w", {outputs, 16, 3, 3}, weight)}});
+}
 std::string pixels_model() {
   std::vector<float> weight(32 * 16 * 9);
   for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i * 7 % 13) / 8 - 1;
-  return onnx_model({{onnx_node("Conv", {"x", "w"}, {"y"})},
-                     {onnx_value("x", kOnnxF32, {"batch", "16", "height", "width"})},
-                     {onnx_value("y", kOnnxF32, {"batch", "32", "rows", "columns"})},
-                     {onnx_tensor<float>("w", {32, 16, 3, 3}, weight)}});
+  return pixels_model(weight);
 }
 
 // Calls from six threads at once, from the model's first call on; the calls go through the inputs in turn.
@@ -77,6 +83,41 @@ TEST_F(OnnxCalls, LanesShareWhatTheFileDetermines) {
     }
     for (int i = 0; i < 5; ++i) EXPECT_EQ(wrong_calls(model(bytes, {.lanes = 4}), inputs, expected), 0);
   }
+}
+
+// relu(x w) of a matrix of 128 KiB after 4 bytes of another file.
+std::string external_model() {
+  const std::string w = onnx_external("w", {256, 128}, "weights", "4", "131072");
+  return onnx_model({{onnx_node("MatMul", {"x", "w"}, {"xw"}), onnx_node("Relu", {"xw"}, {"y"})},
+                     {onnx_value("x", kOnnxF32, {"n", "256"})},
+                     {onnx_value("y", kOnnxF32, {"n", "128"})},
+                     {w}});
+}
+std::string of_floats(size_t count, float value) {
+  const std::vector<float> all(count, value);
+  return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(float)};
+}
+
+TEST_F(OnnxCalls, WeightsArePagesOfTheFile) {
+  const std::string path = scratch_.write("weights", of_floats(1 + 256 * 128, 0.5));
+  const Tensor x = full({3, 256}, 1);
+  const OnnxModel mapped = model(external_model(), {.record = false});
+  const OnnxModel copied = model(external_model(), {.record = false, .mmap = false});
+  for (const OnnxModel* each : {&mapped, &copied}) EXPECT_EQ((*each)({x})[0].to_vector<float>(), std::vector(384, 128.0f));
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << of_floats(1 + 256 * 128, 0.25);
+  const bool is_on_host = !default_device().name().starts_with("sim");
+  EXPECT_EQ(mapped({x})[0].to_vector<float>(), std::vector(384, is_on_host ? 64.0f : 128.0f));
+  EXPECT_EQ(copied({x})[0].to_vector<float>(), std::vector(384, 128.0f));
+}
+
+TEST_F(OnnxCalls, AFileThatWasCutIsAnError) {
+  const std::string path = scratch_.write("weights", of_floats(1 + 256 * 128, 0.5));
+  const OnnxModel cut = model(external_model());
+  std::filesystem::resize_file(path, 1000);
+  expect_mentions(io_error_of([&] { cut({full({3, 256}, 1)}); }), "which has 1000");
+  const OnnxModel whole = model(pixels_model(std::vector<float>(128 * 16 * 9)));
+  std::filesystem::resize_file(scratch_.path("model.onnx"), 20000);
+  expect_mentions(io_error_of([&] { whole({zeros({1, 16, 4, 4})}); }), "was cut short");
 }
 
 // A million rounds, which take longer than the test waits.

@@ -101,6 +101,24 @@ TEST(Safetensors, OneTensorOrSomeOfItsRowsReadAloneInEveryDType) {
   }
 }
 
+// Of two large tensors the second begins at a byte that is no multiple of a page. What the process writes stays in it.
+TEST(Safetensors, TensorsMapTheFile) {
+  const Scratch scratch;
+  std::map<std::string, Tensor> tensors{{"small", full({3}, 2)}, {"yes", full({1 << 17}, 1, DType::boolean)}};
+  for (const char* name : {"a", "b"}) tensors[name] = rand({100, 1001});
+  io::write_safetensors(scratch.path("file"), tensors);
+  const std::string before = read_file(scratch.path("file"));
+  std::map<std::string, Tensor> mapped;
+  {
+    const io::SafetensorsFile file(scratch.path("file"));
+    for (const std::string& name : file.keys()) mapped[name] = file.map(name);
+  }
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(equal(mapped[name], tensor)) << name;
+  mapped["a"].add_(mapped["b"]);
+  EXPECT_TRUE(equal(mapped["a"], tensors["a"] + tensors["b"]));
+  EXPECT_EQ(read_file(scratch.path("file")), before);
+}
+
 TEST(Safetensors, RowsThatDoNotExistAreRefused) {
   const Scratch scratch;
   const Tensor x = Tensor::from(std::vector<float>{1, 2}, {2}, default_device());

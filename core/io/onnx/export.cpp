@@ -55,7 +55,7 @@ void write_onnx(const StoredModel& model, const std::string& path) {
 }
 
 void export_onnx(const std::string& model, const std::string& path, Device device) {
-  write_onnx(read_model(model, device), path);
+  write_onnx(read_model(model, device, true), path);
 }
 
 }  // namespace plugrad::io

@@ -61,7 +61,8 @@ std::string OnnxDeclaration::text() const {
 
 struct OnnxModel::State {
   State(const std::string& path, const OnnxOptions& options)
-      : loaded(path, options.device), record(options.record), lanes(options.lanes) {
+      : loaded(path, options.device, options.mmap ? onnx::Weights::mapped : onnx::Weights::read), record(options.record),
+        lanes(options.lanes) {
     if (!options.lanes) fail("cannot run in 0 lanes: at least 1 is needed");
     const auto& messages = loaded.model.inputs;
     for (size_t i = 0; i < messages.size(); ++i) {

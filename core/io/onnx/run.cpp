@@ -27,8 +27,8 @@ void note_host(Values& all, Level level) {
 }
 }  // namespace
 
-LoadedModel::LoadedModel(const std::string& path, Device where)
-    : file(path), model(build_model(file, read_model_message(file))), device(where), values(model) {}
+LoadedModel::LoadedModel(const std::string& path, Device where, Weights how)
+    : file(path), model(build_model(file, read_model_message(file))), device(where), weights(how), values(model) {}
 
 Run::Run(LoadedModel& loaded, Plan& plan, bool recording)
     : loaded_(loaded), plan_(plan), recording_(recording), frame_(loaded.model.values), next_prepared_(loaded.model.nodes) {}
@@ -39,7 +39,7 @@ Value Run::get(ValueId id) {
   if (initializer == loaded_.model.initializers.end()) return frame_[static_cast<size_t>(id)];
   return loaded_.values.initializer(id, [&] {
     const TensorMessage& message = initializer->second;
-    Value value(read_tensor(loaded_.file, message, device()), static_cast<ElementType>(message.type));
+    Value value(read_tensor(loaded_.file, message, device(), loaded_.weights), static_cast<ElementType>(message.type));
     value.level = Level::file;
     value.host = std::make_shared<HostElements>();
     return value;

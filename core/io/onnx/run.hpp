@@ -19,10 +19,11 @@ struct Plan {
 };
 
 struct LoadedModel {
-  LoadedModel(const std::string& path, Device where);
+  LoadedModel(const std::string& path, Device where, Weights how);
   OpenedFile file;
   Model model;
   Device device;
+  Weights weights;
   FileValues values;  // of `model`
 };
 

@@ -42,6 +42,10 @@ struct OnnxOptions {
   // The most calls that run at once, from several threads; further calls wait. Each lane has its own recordings and
   // temporary memory, the weights are shared. At least 1.
   size_t lanes = 1;
+  // Whether large weights are pages of the file, on devices with the host's memory, where the file has them aligned; else
+  // they are copied. Processes share the pages, and the system may drop them. The file must stay as it is: replace it by
+  // renaming another, since a file that is cut ends the process by SIGBUS.
+  bool mmap = true;
 };
 
 // A model on one device. Calls may come from any thread.

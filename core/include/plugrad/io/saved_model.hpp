@@ -43,14 +43,15 @@ class PLUGRAD_API SavedModel {
   std::string explain() const;
 
  private:
-  friend PLUGRAD_API SavedModel load_model(const std::string& path, Device device);
+  friend PLUGRAD_API SavedModel load_model(const std::string& path, Device device, bool mmap);
   struct State;
   explicit SavedModel(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// Reads a model, with its weights to the device. Throws Error (io_error) for a file that is missing, damaged or of a later
-// version, or needs more memory than the device has.
-PLUGRAD_API SavedModel load_model(const std::string& path, Device device = default_device());
+// Reads a model, with its weights to the device. mmap: whether large weights are pages of the file, on devices with the
+// host's memory, as OnnxOptions::mmap of plugrad/io/onnx.hpp says; then the file must stay as it is. Throws
+// Error (io_error) for a file that is missing, damaged or of a later version, or needs more memory than the device has.
+PLUGRAD_API SavedModel load_model(const std::string& path, Device device = default_device(), bool mmap = true);
 
 }  // namespace plugrad
