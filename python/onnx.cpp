@@ -75,12 +75,14 @@ void bind_onnx(nb::module_& m) {
   m.def(
       "_load_onnx",
       [](const nb::object& path, const DeviceLike& device, const std::map<std::string, Tensor>& bind, bool record,
-         size_t lanes, bool mmap) {
+         size_t lanes, uint64_t memory, bool mmap) {
         return unlocked([&, file = path_of(path), on = device.get()] {
-          return io::load_onnx(file, {.device = on, .bind = bind, .record = record, .lanes = lanes, .mmap = mmap});
+          return io::load_onnx(
+              file, {.device = on, .bind = bind, .record = record, .lanes = lanes, .memory = memory, .mmap = mmap});
         });
       },
-      nb::arg("path"), nb::arg("device").none(), nb::arg("bind"), nb::arg("record"), nb::arg("lanes"), nb::arg("mmap"));
+      nb::arg("path"), nb::arg("device").none(), nb::arg("bind"), nb::arg("record"), nb::arg("lanes"), nb::arg("memory"),
+      nb::arg("mmap"));
 }
 
 }  // namespace plugrad::python

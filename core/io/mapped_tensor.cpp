@@ -32,6 +32,7 @@ std::optional<Tensor> mapped_tensor(const OpenedFile& file, uint64_t begin, DTyp
     munmap(done->address, done->bytes);
   };
   own_memory(*storage, unmap, mapping.release());
+  static_cast<Imported&>(*storage).own = true;
   plugrad_view v = dense_view(shape, static_cast<uint8_t>(dtype), state.info.alignment);
   v.buffer = storage->buffer;
   v.offset = storage->offset;

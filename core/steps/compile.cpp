@@ -154,6 +154,8 @@ struct CompiledStep::State {
   void clear() {
     recordings.clear();
     flaws.clear();
+    arena->storage = {};
+    arena->wanted = 0;
   }
 
   const CompileOptions options;

@@ -2,6 +2,8 @@
 
 #include <core/runtime/dispatch/operand_forms.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/memory/budget.hpp>
+#include <core/runtime/memory/import.hpp>
 #include <core/runtime/memory/small_blocks.hpp>
 
 #include <algorithm>
@@ -62,7 +64,7 @@ std::vector<bool> find_inputs(const Trace& trace, const std::vector<uint32_t>& b
   std::vector<bool> inputs(trace.memories.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Memory& m = trace.memories[i];
-    inputs[i] = m.is_older() && m.storage && !m.storage->imported;
+    inputs[i] = m.is_older() && m.storage && !is_of_others(*m.storage);
   }
   for (const uint32_t each : bound) inputs[each] = false;
   for (const Call& call : trace.calls)
@@ -134,6 +136,7 @@ class Forming {
   uint32_t add(const std::string& key, const plugrad_form& form) {
     std::shared_ptr<const FormMemory> memory = known_form(key);
     try {
+      const BudgetScope unbounded(nullptr);  // all steps of the process share it
       if (!memory) memory = std::make_shared<FormMemory>(FormMemory{allocate(*trace_.device, form.bytes, 0)});
     } catch (const Error& error) {
       if (error.code() != Code::out_of_memory) throw;
@@ -156,6 +159,7 @@ std::shared_ptr<const FormMemory> refreshed(const Form& form, const Storage& inp
   const std::lock_guard lock(shelf_mutex);
   std::weak_ptr<const FormMemory>& known = shelf()[form.key];
   if (std::shared_ptr<const FormMemory> other = known.lock(); other && other->is_fresh(input)) return other;
+  const BudgetScope unbounded(nullptr);
   const auto made = std::make_shared<FormMemory>();
   made->storage = form.memory->is_made ? allocate(*input.device, form.memory->storage->size, 0) : form.memory->storage;
   made->version = input.version;

@@ -126,6 +126,7 @@ void Runner::provide_arena() {
   Ref<Storage>& storage = arena_->storage;
   if (!storage || storage->device != &device || storage->size < plan_.placed.arena_bytes) {
     storage = {};
+    arena_->wanted = std::max(arena_->wanted, plan_.placed.arena_bytes);
     storage = allocate(device, arena_->wanted, 0);
   }
   const Bound now{storage.get(), storage->buffer, storage->offset};

@@ -23,6 +23,7 @@ import plugrad
 import plugrad.onnx
 
 LANES, BATCH, WAIT, TIMEOUT = 2, 16, 0.002, 10.0  # batches at once; samples of a batch; seconds to collect, and to answer
+MEMORY = 1 << 30  # bytes for all batches: a request that needs more is refused
 STEP = 16  # padded lengths are multiples of it: few lengths, few recordings
 
 
@@ -36,7 +37,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128  # connections that the system keeps waiting
 
     def __init__(self, path: str, device: str | None = None, port: int = 8000) -> None:
-        self.model = plugrad.onnx.load(path, device, lanes=LANES)
+        self.model = plugrad.onnx.load(path, device, lanes=LANES, memory=MEMORY)
         self.waiting: queue.Queue[tuple[dict[str, Any], Answer]] = queue.Queue(BATCH * 64)
         for _ in range(LANES):
             threading.Thread(target=self.work, daemon=True).start()

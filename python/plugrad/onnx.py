@@ -52,10 +52,10 @@ class OnnxModel:
     """An ONNX model on one device: see plugrad.onnx.load."""
 
     def __init__(self, path: str | os.PathLike[str], device: Any = None, bind: Mapping[str, Any] | None = None,
-                 record: bool = True, lanes: int = 1, mmap: bool = True) -> None:
+                 record: bool = True, lanes: int = 1, memory: int = 0, mmap: bool = True) -> None:
         constants = {name: self._tensor(value, device) for name, value in (bind or {}).items()}
         self._path = os.fspath(path)
-        self._model = _plugrad._load_onnx(path, device, constants, record, lanes, mmap)
+        self._model = _plugrad._load_onnx(path, device, constants, record, lanes, memory, mmap)
         self._inputs = [Declaration(*each) for each in self._model.inputs()]
         self._outputs = [Declaration(*each) for each in self._model.outputs()]
         self._device: str = self._model.device()
@@ -130,14 +130,17 @@ class OnnxModel:
 
 
 def load(path: str | os.PathLike[str], device: Any = None, bind: Mapping[str, Any] | None = None,
-         record: bool = True, lanes: int = 1, mmap: bool = True) -> OnnxModel:
+         record: bool = True, lanes: int = 1, memory: int = 0, mmap: bool = True) -> OnnxModel:
     """Reads an ONNX model.
 
     device: where it runs. bind: inputs that never change, by name; they may decide shapes and branches, and calls leave them
     out. record: whether calls are recorded and replayed. lanes: the most calls that run at once, from several threads;
-    each lane has its own recordings and temporary memory, and all share the weights; further calls wait. mmap: whether large
+    each lane has its own recordings and temporary memory, and all share the weights; further calls wait. memory: the
+    most bytes of the device's memory for calls, their results until they return and what is kept to replay them, without
+    the weights; a call that needs more drops what is kept for other shapes, and then raises MemoryError; 0: as many as the
+    device has. mmap: whether large
     weights are pages of the file, on devices with the host's memory; processes share them. The file must stay as it is then:
     replace it by renaming another. Raises OSError for a file that is missing or damaged, and NotImplementedError with a list
     of all operators that are not implemented.
     """
-    return OnnxModel(path, device, bind, record, lanes, mmap)
+    return OnnxModel(path, device, bind, record, lanes, memory, mmap)

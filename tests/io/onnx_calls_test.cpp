@@ -103,6 +103,9 @@ TEST_F(OnnxCalls, WeightsArePagesOfTheFile) {
   const Tensor x = full({3, 256}, 1);
   const OnnxModel mapped = model(external_model(), {.record = false});
   const OnnxModel copied = model(external_model(), {.record = false, .mmap = false});
+  const OnnxModel replayed = model(external_model());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(replayed({x})[0].to_vector<float>(), std::vector(384, 128.0f));
+  EXPECT_EQ(replayed.explain().find("own forms") != std::string::npos, default_device().name() == "cpu:0");
   for (const OnnxModel* each : {&mapped, &copied}) EXPECT_EQ((*each)({x})[0].to_vector<float>(), std::vector(384, 128.0f));
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << of_floats(1 + 256 * 128, 0.25);
   const bool is_on_host = !default_device().name().starts_with("sim");
@@ -118,6 +121,33 @@ TEST_F(OnnxCalls, AFileThatWasCutIsAnError) {
   const OnnxModel whole = model(pixels_model(std::vector<float>(128 * 16 * 9)));
   std::filesystem::resize_file(scratch_.path("model.onnx"), 20000);
   expect_mentions(io_error_of([&] { whole({zeros({1, 16, 4, 4})}); }), "was cut short");
+}
+
+// Each value of a call has 1 KiB for each unit of n.
+TEST_F(OnnxCalls, MemoryIsBounded) {
+  const std::string bytes =
+      onnx_model({{onnx_node("Softmax", {"x"}, {"s"}, {onnx_int("axis", 1)}), onnx_node("MatMul", {"s", "w"}, {"m"}),
+                   onnx_node("Softmax", {"m"}, {"y"}, {onnx_int("axis", 1)})},
+                  {onnx_value("x", kOnnxF32, {"n", "256"})},
+                  {onnx_value("y", kOnnxF32, {"n", "256"})},
+                  {onnx_external("w", {256, 256}, "weights", "0", "262144")}});
+  scratch_.write("weights", of_floats(256 * 256, 0.25));
+  const OnnxModel bounded = model(bytes, {.lanes = 2, .memory = 1 << 20});
+  const OnnxModel unbounded = model(bytes, {.record = false});
+  std::vector<Tensor> inputs, results;
+  for (const int64_t n : {1, 20, 60, 200}) inputs.push_back(rand({n, 256}));
+  const auto call = [&](const Tensor& x) {
+    results.push_back(bounded({x})[0]);  // results of earlier calls do not count
+    EXPECT_TRUE(equal(results.back(), unbounded({x})[0])) << x.shape().text();
+  };
+  for (int round = 0; round < 4; ++round)
+    for (const Tensor& x : inputs) call(x);
+  expect_mentions(bounded.explain(), "4 calls recorded, 8 replayed");
+  for (const Tensor& x : inputs) {
+    expect_mentions(error_of([&] { bounded({zeros({1600, 256})}); }, Code::out_of_memory),
+                    "out of the memory of '" + scratch_.path("model.onnx") + "': 1638400 bytes wanted");
+    call(x);
+  }
 }
 
 // A million rounds, which take longer than the test waits.

@@ -23,6 +23,14 @@ class Lanes {
     return f(lease.lane.step);
   }
 
+  // Drops the recordings of the step, and of all lanes without a call.
+  void drop_recordings(const CompiledStep& own) {
+    own.clear();
+    const std::lock_guard lock(mutex_);
+    for (const Lane& each : lanes_)
+      if (!each.busy) each.step.clear();
+  }
+
   std::string explain() const {
     std::vector<const Lane*> all;
     {

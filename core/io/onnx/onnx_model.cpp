@@ -2,6 +2,8 @@
 #include <core/io/onnx/plans.hpp>
 #include <core/io/onnx/run.hpp>
 #include <core/io/quote.hpp>
+#include <core/runtime/memory/blocks.hpp>
+#include <core/runtime/memory/budget.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/io/onnx.hpp>
@@ -42,6 +44,15 @@ OnnxDeclaration declared(const ValueMessage& value) {
   return made;
 }
 
+// From now on the values are the caller's, and count for no budget.
+void leave_budget(const Values& values) {
+  for (const Value& each : values) {
+    if (each.sequence) leave_budget(*each.sequence);
+    Storage* const storage = each.tensor.defined() ? each.tensor.impl().storage.get() : nullptr;
+    if (storage && storage->large && !storage->imported) plugrad::leave_budget(static_cast<Block&>(*storage));
+  }
+}
+
 // The type of the tensors in sequences and optionals.
 const TypeMessage& innermost_of(const TypeMessage& type) { return type.inner.empty() ? type : innermost_of(type.inner[0]); }
 ElementType element_of(const TypeMessage& type) { return static_cast<ElementType>(innermost_of(type).element); }
@@ -62,7 +73,7 @@ std::string OnnxDeclaration::text() const {
 struct OnnxModel::State {
   State(const std::string& path, const OnnxOptions& options)
       : loaded(path, options.device, options.mmap ? onnx::Weights::mapped : onnx::Weights::read), record(options.record),
-        lanes(options.lanes) {
+        budget(options.memory ? std::make_shared<Budget>("'" + path + "'", options.memory) : nullptr), lanes(options.lanes) {
     if (!options.lanes) fail("cannot run in 0 lanes: at least 1 is needed");
     const auto& messages = loaded.model.inputs;
     for (size_t i = 0; i < messages.size(); ++i) {
@@ -216,12 +227,27 @@ struct OnnxModel::State {
 
   onnx::Values call(const onnx::Values& values) {
     const std::string key = onnx::key_text(values);
-    return lanes.run(key, [&](const CompiledStep& step) { return call_in_lane(values, key, step); });
+    const BudgetScope scope(budget);
+    onnx::Values results = lanes.run(key, [&](const CompiledStep& step) {
+      try {
+        return call_in_lane(values, key, step);
+      } catch (const Error& error) {
+        if (error.code() != Code::out_of_memory) throw;
+      }
+      plans.drop_others(key);
+      lanes.drop_recordings(step);
+      return call_by_op(values, key);
+    });
+    onnx::leave_budget(results);
+    return results;
+  }
+  onnx::Values call_by_op(const onnx::Values& values, const std::string& key) {
+    const std::shared_ptr<const onnx::KeptPlan> kept = plans.find(key);
+    return kept ? run_by_op(values, *kept) : plan_and_run(values, key);
   }
   onnx::Values call_in_lane(const onnx::Values& values, const std::string& key, const CompiledStep& step) {
     const std::shared_ptr<const onnx::KeptPlan> kept = plans.find(key);
-    if (!kept) return plan_and_run(values, key);
-    if (!record || !kept->unrecordable.empty()) return run_by_op(values, *kept);
+    if (!kept || !record || !kept->unrecordable.empty()) return call_by_op(values, key);
     std::string why;
     try {
       return recorded(values, *kept, step);
@@ -236,6 +262,7 @@ struct OnnxModel::State {
 
   onnx::LoadedModel loaded;
   bool record;
+  const std::shared_ptr<Budget> budget;  // null without a bound
   onnx::Lanes lanes;
   std::vector<size_t> free;  // the numbers of the inputs that calls give
   std::vector<OnnxDeclaration> inputs, outputs;

@@ -62,6 +62,12 @@ void Plans::refuse(const std::string& key, const std::string& why) {
   found->plan = std::make_shared<KeptPlan>(std::move(refused));
 }
 
+void Plans::drop_others(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(all_, [&](const Entry& each) { return each.plan->key != key; });
+  bytes_ = all_.empty() ? 0 : all_.front().bytes;
+}
+
 std::string Plans::explain() const {
   const std::lock_guard lock(mutex_);
   std::string text;

@@ -27,6 +27,8 @@ class Plans {
   void add(KeptPlan plan);
   // From now on calls with these shapes run op by op.
   void refuse(const std::string& key, const std::string& why);
+  // Forgets all shapes but the key's.
+  void drop_others(const std::string& key);
   std::string explain() const;
 
  private:

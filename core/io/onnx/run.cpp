@@ -1,9 +1,11 @@
 #include <core/io/onnx/run.hpp>
 #include <core/io/quote.hpp>
+#include <core/runtime/memory/budget.hpp>
 #include <plugrad/runtime/cancel.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace plugrad::io::onnx {
 namespace {
@@ -38,6 +40,7 @@ Value Run::get(ValueId id) {
   const auto initializer = loaded_.model.initializers.find(id);
   if (initializer == loaded_.model.initializers.end()) return frame_[static_cast<size_t>(id)];
   return loaded_.values.initializer(id, [&] {
+    const BudgetScope unbounded(nullptr);
     const TensorMessage& message = initializer->second;
     Value value(read_tensor(loaded_.file, message, device(), loaded_.weights), static_cast<ElementType>(message.type));
     value.level = Level::file;
@@ -88,6 +91,8 @@ Values Run::results(const Node& node, Values inputs) {
   if (kind == Kind::flow || level == Level::data) return computed(node, std::move(inputs), false);
   if (level == Level::shapes && plan_.complete) return plan_.results.at(next_result_++);
   if (recording_) throw Error(Code::internal, "a recording met a constant that was not planned");
+  std::optional<BudgetScope> unbounded;
+  if (level == Level::file) unbounded.emplace(nullptr);
   Values outputs = computed(node, std::move(inputs), true);
   note_host(outputs, level);
   if (level == Level::file) return loaded_.values.keep(node, std::move(outputs));
@@ -126,6 +131,7 @@ Tensor Run::made(const std::function<Tensor()>& make) {
 }
 
 Tensor Run::prepared(const Node& node, const std::function<Tensor()>& make) {
+  const BudgetScope unbounded(nullptr);
   Tensor tensor = loaded_.values.prepared(node, next_prepared_[node.number]++, recording_ ? nullptr : make);
   if (!tensor.defined()) throw Error(Code::internal, "a recording met a weight that was not planned");
   return tensor;

@@ -3,6 +3,7 @@
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/dispatch/op_table.hpp>
 #include <core/runtime/local.hpp>
+#include <core/runtime/memory/budget.hpp>
 #include <core/runtime/memory/small_blocks.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/foreign.hpp>
@@ -201,7 +202,9 @@ void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
 }
 
 Storage* Allocator::take(uint64_t bytes, uint32_t opcode, bool upload) {
+  Charge charge(block_bytes(bytes), opcode);
   Storage* const block = take_block(bytes, opcode, upload);
+  charge.move_to(static_cast<Block&>(*block));
   observe::allocated(*block);
   return block;
 }
@@ -238,6 +241,7 @@ std::vector<Ref<Storage>> Allocator::take_row(std::span<const uint64_t> bytes, b
   }
   std::vector<Ref<Storage>> row;
   row.reserve(bytes.size());
+  Charge charge(size, 0);
   BlockPool& pool = pool_for(size);
   const std::lock_guard lock(mutex_);
   Block* block = find(pool, size, false);
@@ -246,9 +250,12 @@ std::vector<Ref<Storage>> Allocator::take_row(std::span<const uint64_t> bytes, b
   hand_out(*block, size);
   for (size_t i = 0; i < bytes.size(); ++i) {
     row.emplace_back(block)->size = bytes[i];
-    if (i + 1 == bytes.size()) break;
-    block = &BlockPool::cut(*block, block_bytes(bytes[i]), std::move(rests[i]));
-    begin_use(*block);
+    Block* const next =
+        i + 1 == bytes.size() ? nullptr : &BlockPool::cut(*block, block_bytes(bytes[i]), std::move(rests[i]));
+    charge.move_to(*block);
+    if (!next) break;
+    begin_use(*next);
+    block = next;
   }
   return row;
 }
@@ -267,6 +274,7 @@ void Allocator::give(Storage* storage) noexcept {
     storage->freed = device_.compute->next;
   }
   auto& block = static_cast<Block&>(*storage);
+  leave_budget(block);
   if (own_memory()) platform::forbid_access(bytes_of(block), block.bytes);
   const std::lock_guard lock(mutex_);
   stats_.active -= block.bytes;

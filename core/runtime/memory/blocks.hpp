@@ -13,6 +13,7 @@
 
 namespace plugrad {
 
+class Budget;
 struct Block;
 class BlockPool;
 
@@ -27,6 +28,7 @@ struct Segment {
 struct Block : Storage {
   Segment* segment = nullptr;
   Block *before = nullptr, *after = nullptr;  // neighbours in the segment
+  std::shared_ptr<Budget> budget;             // that counts it, if any
   bool free = false;
   Block *previous_free = nullptr, *next_free = nullptr;  // links of a list of FreeBlocks
   bool whole() const { return !before && !after; }       // it spans its segment

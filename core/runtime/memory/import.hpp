@@ -1,4 +1,4 @@
-// Storage over memory of another library.
+// Storage over memory that no device allocated: of another library, or of a file.
 #pragma once
 #include <core/runtime/device_state.hpp>
 
@@ -11,6 +11,7 @@ struct Imported : Storage {
   using Release = void (*)(void* context);
   Release release = nullptr;
   void* context = nullptr;
+  bool own = false;  // no other library knows the memory, so nobody but plugrad writes to it
 };
 
 // A piece of memory: `bytes` bytes at base + offset. base is aligned as the device's buffers are.
@@ -25,6 +26,8 @@ Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::o
 // From now on the storage owns the memory: it calls release(context) once, when nothing uses the memory any more, on the
 // thread that releases the last reference.
 void own_memory(Storage& imported, Imported::Release release, void* context) noexcept;
+// Whether another library may write to the memory at any time.
+inline bool is_of_others(const Storage& storage) { return storage.imported && !static_cast<const Imported&>(storage).own; }
 // Destroys an imported storage and releases its memory.
 void give_back(Storage* imported) noexcept;
 
