@@ -17,7 +17,7 @@ constexpr int64_t even_part(int64_t extent, int64_t most, int64_t unit) {
   return round_up(ceil_div(extent, ceil_div(extent, most)), unit);
 }
 
-inline constexpr int64_t kTaskWork = 1 << 20;  // how many multiplications are worth a task
+inline constexpr int64_t kTaskWork = 1 << 17;  // how many multiplications are worth a task
 
 // One operand of the batch: the positions of its matrices, in elements.
 template <class T> struct Operand {
@@ -37,7 +37,7 @@ struct Tiles {
 inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t most_rows, int64_t most_columns,
                       int64_t unit) {
   int64_t down = ceil_div(m, most_rows), across = ceil_div(n, most_columns);
-  while (batches * down * across < 4 && m * n * k / (down * across) > 4 * kTaskWork) {
+  while (batches * down * across < 4 && m * n * k / (down * across) > kTaskWork) {
     if (m / down * most_columns > n / across * most_rows) down *= 2;
     else across *= 2;
   }
