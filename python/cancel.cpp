@@ -41,9 +41,9 @@ void bind_cancellation(nb::module_& m) {
       "Cancels calls from another thread. Inside of `with cancellation:` the thread's calls of ONNX models, saved models "
       "and "
       "compiled functions raise concurrent.futures.CancelledError soon after cancel(): before their next op, or while they "
-      "wait for a lane. An op is never interrupted, and what a GPU has accepted still runs. What a call has written stays "
-      "written: a training step may have updated some of its parameters. Several threads may enter one cancellation; the "
-      "thread that enters also leaves.")
+      "wait for a lane. These are never interrupted: an op, a compiled function where it does not replay, a step in which "
+      "other processes take part, and what a GPU has accepted. What a call has written stays written: a training step may "
+      "have updated some of its parameters. Several threads may enter one cancellation; the thread that enters also leaves.")
       .def(nb::init<>(), "A cancellation that nothing has cancelled yet.")
       .def("cancel", &Cancellation::cancel, "Cancels the calls inside, now and later. Any thread may call it.")
       .def_prop_ro("cancelled", &Cancellation::is_cancelled, "Whether cancel() was called.")

@@ -24,6 +24,7 @@ Runner::Runner(Plan plan, std::shared_ptr<Arena> arena)
       room_bounds_(plan_.placed.rooms.size()) {
   for (const Listed::List& each : plan_.listed.lists) lists_.emplace_back(plan_, each);
   arena_->wanted = std::max(arena_->wanted, plan_.placed.arena_bytes);
+  is_shared_work_ = std::ranges::any_of(plan_.trace.calls, [](const Call& each) { return each.host != nullptr; });
   make_all();
   bind_constants();
   bind_captured();
@@ -251,7 +252,7 @@ bool Runner::run_batch(const Listed::Batch& batch) {
 
 // done: the last item that ran.
 void Runner::end_if_cancelled(uint32_t done) {
-  if (!may_be_cancelled() || done + 1 == items_.size()) return;
+  if (!may_be_cancelled() || is_shared_work_ || done + 1 == items_.size()) return;
   reached_ = done;
   throw_if_cancelled();
 }

@@ -124,6 +124,7 @@ class Runner {
   Bound arena_bound_;
   std::vector<Bound> room_bounds_;
   Ref<Storage> constants_;
+  bool is_shared_work_ = false;                // other processes take part, and would wait for the rest
   size_t lists_run_ = 0, calls_in_lists_ = 0;  // in the last run
   std::deque<StepList> lists_;                 // end first: they refer to the items
 };

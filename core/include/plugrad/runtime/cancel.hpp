@@ -8,10 +8,10 @@
 namespace plugrad {
 
 // While it lives, this thread's calls of ONNX models, saved models and compiled steps end with Error (cancelled) soon after
-// the token's source requests a stop: before their next op, or while they wait for a lane. An op is never interrupted,
-// neither is a step's function where the call does not replay, and what a device with streams has accepted still runs. What
-// a call has written stays written: a training step may have updated some of its parameters. Models and steps stay usable.
-// The tokens of all of the thread's scopes count.
+// the token's source requests a stop: before their next op, or while they wait for a lane. These are never interrupted: an
+// op, a step's function where the call does not replay, a step in which other processes take part, and what a device with
+// streams has accepted. What a call has written stays written: a training step may have updated some of its parameters.
+// Models and steps stay usable. The tokens of all of the thread's scopes count.
 class PLUGRAD_API CancelScope {
  public:
   explicit CancelScope(std::stop_token token);
