@@ -1,4 +1,5 @@
 // Compiled steps on several threads, and constant memory.
+#include <plugrad/runtime/cancel.hpp>
 #include <tests/steps/twins.hpp>
 
 #include <atomic>

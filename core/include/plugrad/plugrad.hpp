@@ -83,7 +83,6 @@
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>
-#include <plugrad/runtime/cancel.hpp>
 #include <plugrad/runtime/event.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>

@@ -70,7 +70,7 @@ std::string OnnxDeclaration::text() const {
   return text + ")";
 }
 
-struct OnnxModel::State {
+struct [[gnu::visibility("hidden")]] OnnxModel::State {
   State(const std::string& path, const OnnxOptions& options)
       : loaded(path, options.device, options.mmap ? onnx::Weights::mapped : onnx::Weights::read), record(options.record),
         budget(options.memory ? std::make_shared<Budget>("'" + path + "'", options.memory) : nullptr), lanes(options.lanes) {
