@@ -47,11 +47,13 @@ void bind_cancellation(nb::module_& m) {
       .def(nb::init<>(), "A cancellation that nothing has cancelled yet.")
       .def("cancel", &Cancellation::cancel, "Cancels the calls inside, now and later. Any thread may call it.")
       .def_prop_ro("cancelled", &Cancellation::is_cancelled, "Whether cancel() was called.")
-      .def("__enter__",
-           [](const nb::handle& self) {
-             nb::cast<Cancellation&>(self).enter();
-             return nb::borrow(self);
-           })
+      .def(
+          "__enter__",
+          [](const nb::handle& self) {
+            nb::cast<Cancellation&>(self).enter();
+            return nb::borrow(self);
+          },
+          nb::sig("def __enter__(self) -> Cancellation"))
       .def("__exit__", [](Cancellation& self, const nb::args&) { self.exit(); }, "Leaves the block.");
 }
 

@@ -12,9 +12,16 @@ namespace plugrad::io {
 namespace {
 constexpr uint64_t kLeast = 64 << 10;  // bytes: a mapping costs a system call, and pages of its own
 
-struct Mapping {
-  void* address;
-  size_t bytes;
+class Mapping {
+ public:
+  Mapping(void* address, size_t bytes) : address_(address), bytes_(bytes) {}
+  ~Mapping() { munmap(address_, bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+ private:
+  void* const address_;
+  const size_t bytes_;
 };
 }  // namespace
 
@@ -27,10 +34,7 @@ std::optional<Tensor> mapped_tensor(const OpenedFile& file, uint64_t begin, DTyp
   if (!address) return std::nullopt;
   auto mapping = std::make_unique<Mapping>(address, bytes + skipped);
   const Ref<Storage> storage = import_memory(state, {reinterpret_cast<uintptr_t>(address), skipped, bytes}, std::nullopt);
-  const auto unmap = [](void* context) {
-    const std::unique_ptr<Mapping> done(static_cast<Mapping*>(context));
-    munmap(done->address, done->bytes);
-  };
+  const auto unmap = [](void* context) { delete static_cast<Mapping*>(context); };
   own_memory(*storage, unmap, mapping.release());
   static_cast<Imported&>(*storage).own = true;
   plugrad_view v = dense_view(shape, static_cast<uint8_t>(dtype), state.info.alignment);

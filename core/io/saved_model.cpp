@@ -9,6 +9,7 @@
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/cancel.hpp>
 
 #include <algorithm>
 
@@ -36,6 +37,7 @@ struct SavedModel::State {
   void require(const std::vector<Tensor>& given) const;
   std::vector<Tensor> run(const std::vector<Tensor>& given) const;
   void run_one(size_t i, std::vector<Tensor>& memory) const;
+  bool is_weight(const Tensor& x) const;
   static bool is_whole(const ModelView& view, const ModelMemory& memory);
   static Tensor seen(const Tensor& memory, const ModelView& view);
 
@@ -111,6 +113,7 @@ std::vector<Tensor> SavedModel::State::run(const std::vector<Tensor>& given) con
   std::vector<Tensor> memory = weights;
   for (size_t i = 0; i < given.size(); ++i) memory[contents.inputs[i].memory] = flatten(contiguous(given[i]));
   for (size_t i = 0; i < contents.ops.size(); ++i) {
+    throw_if_cancelled();
     const auto where = [&] { return "call " + std::to_string(i) + " of the model, " + op_label(contents.ops[i].opcode); };
     try {
       run_one(i, memory);
@@ -127,8 +130,16 @@ std::vector<Tensor> SavedModel::State::run(const std::vector<Tensor>& given) con
     for (const ModelView& each : contents.ops[i].outputs) drop(each.memory);
   }
   std::vector<Tensor> results;
-  for (const ModelView& each : contents.outputs) results.push_back(seen(memory[each.memory], each));
+  for (const ModelView& each : contents.outputs) {
+    const Tensor result = seen(memory[each.memory], each);
+    results.push_back(is_weight(result) ? clone(result) : result);  // the caller may write to it
+  }
   return results;
+}
+
+bool SavedModel::State::is_weight(const Tensor& x) const {
+  return std::ranges::any_of(weights,
+                             [&](const Tensor& each) { return each.defined() && storage_of(each) == storage_of(x); });
 }
 
 SavedModel::SavedModel(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -3,68 +3,68 @@
 #include <plugrad/runtime/error.hpp>
 
 #include <atomic>
-#include <optional>
+#include <thread>
+#include <utility>
 
 namespace plugrad {
 
 struct CancelScope::Inner {
-  struct Stop {
-    std::stop_source& of;
-    void operator()() const noexcept { of.request_stop(); }
-  };
-  using Callback = std::stop_callback<Stop>;
-  Inner(const std::stop_token& token, Inner* around) : outer(around) {
-    given.emplace(token, Stop{source});
-    follow_outer();
-  }
-  void follow_outer() {
-    of_outer.reset();
-    if (outer) of_outer.emplace(outer->source.get_token(), Stop{source});
-  }
-
-  std::stop_source source;  // a stop of this scope, or of one around it
-  std::optional<Callback> given, of_outer;
+  std::stop_token token;
   Inner* outer;
+  const std::thread::id owner = std::this_thread::get_id();
   std::atomic<bool> ended{false};
 };
 
 namespace {
-CancelScope::Inner* innermost() {
-  auto* scope = static_cast<CancelScope::Inner*>(local().cancel);
-  while (scope && scope->ended) scope = scope->outer;
-  return scope;
+using Inner = CancelScope::Inner;
+
+Inner* innermost() { return static_cast<Inner*>(local().cancel); }
+
+template <class F> void for_each_scope(const F& f) {
+  for (const Inner* each = innermost(); each; each = each->outer)
+    if (!each->ended.load(std::memory_order_acquire)) f(*each);
+}
+
+// Removes the scopes of this thread that have ended, here or elsewhere.
+void drop_ended() {
+  Inner* kept = nullptr;
+  for (Inner* each = innermost(); each;) {
+    Inner* const outer = each->outer;
+    if (!each->ended.load(std::memory_order_acquire)) {
+      kept = each;
+    } else {
+      if (kept) kept->outer = outer;
+      else local().cancel = outer;
+      delete each;
+    }
+    each = outer;
+  }
 }
 }  // namespace
 
-CancelScope::CancelScope(std::stop_token token) : inner_(std::make_unique<Inner>(token, innermost())) {
-  local().cancel = inner_.get();
+CancelScope::CancelScope(std::stop_token token) {
+  drop_ended();
+  inner_ = new Inner{std::move(token), innermost()};
+  local().cancel = inner_;
 }
 
-// Scopes may end in any order. The list of another thread keeps a scope that ended elsewhere.
+// Scopes may end in any order, and on any thread. Only their own thread changes its list.
 CancelScope::~CancelScope() {
-  if (local().cancel == inner_.get()) {
-    local().cancel = inner_->outer;
-    return;
-  }
-  for (auto* each = static_cast<Inner*>(local().cancel); each; each = each->outer)
-    if (each->outer == inner_.get()) {
-      each->outer = inner_->outer;
-      each->follow_outer();
-      return;
-    }
-  inner_->given.reset();
-  inner_->of_outer.reset();
-  inner_.release()->ended = true;
+  const bool is_own = inner_->owner == std::this_thread::get_id();
+  inner_->ended.store(true, std::memory_order_release);
+  if (is_own) drop_ended();
 }
 
-std::stop_token cancel_token() {
-  const CancelScope::Inner* const scope = innermost();
-  return scope ? scope->source.get_token() : std::stop_token();
+AnyCancel::AnyCancel() {
+  for_each_scope([&](const Inner& each) { callbacks_.emplace_back(each.token, Stop{source_}); });
 }
+
+void throw_cancelled() { throw Error(Code::cancelled, "[cancel] the call was cancelled before it was complete"); }
 
 void throw_if_cancelled() {
-  if (may_be_cancelled() && cancel_token().stop_requested())
-    throw Error(Code::cancelled, "[cancel] the call was cancelled before it was complete");
+  bool requested = false;
+  for_each_scope([&](const Inner& each) { requested |= each.token.stop_requested(); });
+  if (requested) throw_cancelled();
 }
 
 }  // namespace plugrad

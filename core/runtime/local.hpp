@@ -17,7 +17,7 @@ namespace plugrad {
 namespace profiling {
 class Log;
 }
-class Budget;
+class BudgetScope;
 class Observer;
 
 constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects; it moves between thread and depot whole
@@ -80,10 +80,10 @@ struct Local {
   void* checkpoint = nullptr;    // for higher layers: state of their modes
   const void* anomaly = nullptr;
   void* autocast = nullptr;
-  void* scope = nullptr;                            // the innermost GeneratorScope
-  void* cancel = nullptr;                           // the innermost CancelScope
-  const std::shared_ptr<Budget>* budget = nullptr;  // of the innermost BudgetScope
-  Observer* observer = nullptr;                     // follows this thread: see observer.hpp
+  void* scope = nullptr;          // the innermost GeneratorScope
+  void* cancel = nullptr;         // the innermost CancelScope
+  BudgetScope* budget = nullptr;  // the innermost
+  Observer* observer = nullptr;   // follows this thread: see observer.hpp
   // Of a profiler, or record_memory.
   std::shared_ptr<profiling::Log> log;  // of this thread, in the session with the id `session`, or in an older session
   uint64_t session = 0;

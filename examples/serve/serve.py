@@ -23,7 +23,7 @@ import plugrad
 import plugrad.onnx
 
 LANES, BATCH, WAIT, TIMEOUT = 2, 16, 0.002, 10.0  # batches at once; samples of a batch; seconds to collect, and to answer
-MEMORY = 1 << 30  # bytes for all batches: a request that needs more is refused
+MEMORY = 1 << 30  # bytes for all batches: a batch that needs more is halved, and a request alone is refused
 STEP = 16  # padded lengths are multiples of it: few lengths, few recordings
 
 
@@ -46,7 +46,13 @@ class Server(ThreadingHTTPServer):
     def ask(self, request: dict[str, Any]) -> Any:
         """Raises queue.Full at once if too many requests wait, and Late after TIMEOUT seconds."""
         answer = Answer()
-        self.waiting.put(({each.name: np.array(request[each.name], each.type) for each in self.model.inputs}, answer), False)
+        sample = {each.name: np.array(request[each.name], each.type) for each in self.model.inputs}
+        for name, _, shape in self.model.inputs:  # one sample must not spoil its batch
+            extents = (shape or ())[1:]
+            if shape and (sample[name].ndim != len(extents) or
+                          any(isinstance(n, int) and n != size for n, size in zip(extents, sample[name].shape))):
+                raise ValueError(f"{name} of the extents {extents} is expected, not {sample[name].shape}")
+        self.waiting.put((sample, answer), False)
         try:
             return answer.result(TIMEOUT)
         except Late:
@@ -69,12 +75,21 @@ class Server(ThreadingHTTPServer):
             wanted = [each for each in some if each[1].set_running_or_notify_cancel()]
             try:
                 with cancellation:
-                    results = self.results([sample for sample, _ in wanted]) if wanted else []
+                    results = self.in_memory([sample for sample, _ in wanted]) if wanted else []
                 for (_, answer), result in zip(wanted, results):
                     answer.set_result(result)
             except Exception as error:
                 for _, answer in wanted:
                     answer.set_exception(error)
+
+    def in_memory(self, samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        try:
+            return self.results(samples)
+        except MemoryError:
+            if len(samples) == 1:
+                raise
+        half = len(samples) // 2
+        return self.in_memory(samples[:half]) + self.in_memory(samples[half:])
 
     def results(self, samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
         batch, sizes = {}, [dict[Any, int]() for _ in samples]  # of each sample, by the model's symbols
@@ -97,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         try:
             status, answer = 200, self.server.ask(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        except (queue.Full, Late):
+        except (queue.Full, Late, MemoryError):
             status, answer = 503, {"error": "the server is busy: ask again later"}
         except Exception as error:
             status, answer = 400, {"error": f"{type(error).__name__}: {error}"}

@@ -85,9 +85,9 @@ TEST_F(OnnxCalls, LanesShareWhatTheFileDetermines) {
   }
 }
 
-// relu(x w) of a matrix of 128 KiB after 4 bytes of another file.
+// relu(x w) of a matrix of 128 KiB after 64 bytes of another file.
 std::string external_model() {
-  const std::string w = onnx_external("w", {256, 128}, "weights", "4", "131072");
+  const std::string w = onnx_external("w", {256, 128}, "weights", "64", "131072");
   return onnx_model({{onnx_node("MatMul", {"x", "w"}, {"xw"}), onnx_node("Relu", {"xw"}, {"y"})},
                      {onnx_value("x", kOnnxF32, {"n", "256"})},
                      {onnx_value("y", kOnnxF32, {"n", "128"})},
@@ -99,7 +99,7 @@ std::string of_floats(size_t count, float value) {
 }
 
 TEST_F(OnnxCalls, WeightsArePagesOfTheFile) {
-  const std::string path = scratch_.write("weights", of_floats(1 + 256 * 128, 0.5));
+  const std::string path = scratch_.write("weights", of_floats(16 + 256 * 128, 0.5));
   const Tensor x = full({3, 256}, 1);
   const OnnxModel mapped = model(external_model(), {.record = false});
   const OnnxModel copied = model(external_model(), {.record = false, .mmap = false});
@@ -107,14 +107,14 @@ TEST_F(OnnxCalls, WeightsArePagesOfTheFile) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(replayed({x})[0].to_vector<float>(), std::vector(384, 128.0f));
   EXPECT_EQ(replayed.explain().find("own forms") != std::string::npos, default_device().name() == "cpu:0");
   for (const OnnxModel* each : {&mapped, &copied}) EXPECT_EQ((*each)({x})[0].to_vector<float>(), std::vector(384, 128.0f));
-  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << of_floats(1 + 256 * 128, 0.25);
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << of_floats(16 + 256 * 128, 0.25);
   const bool is_on_host = !default_device().name().starts_with("sim");
   EXPECT_EQ(mapped({x})[0].to_vector<float>(), std::vector(384, is_on_host ? 64.0f : 128.0f));
   EXPECT_EQ(copied({x})[0].to_vector<float>(), std::vector(384, 128.0f));
 }
 
 TEST_F(OnnxCalls, AFileThatWasCutIsAnError) {
-  const std::string path = scratch_.write("weights", of_floats(1 + 256 * 128, 0.5));
+  const std::string path = scratch_.write("weights", of_floats(16 + 256 * 128, 0.5));
   const OnnxModel cut = model(external_model());
   std::filesystem::resize_file(path, 1000);
   expect_mentions(io_error_of([&] { cut({full({3, 256}, 1)}); }), "which has 1000");
@@ -147,6 +147,24 @@ TEST_F(OnnxCalls, MemoryIsBounded) {
     expect_mentions(error_of([&] { bounded({zeros({1600, 256})}); }, Code::out_of_memory),
                     "out of the memory of '" + scratch_.path("model.onnx") + "': 1638400 bytes wanted");
     call(x);
+  }
+}
+
+// What the model keeps is not the caller's, also as an element of a sequence.
+TEST_F(OnnxCalls, ResultsHaveMemoryOfTheirOwn) {
+  for (const bool record : {false, true}) {
+    const OnnxModel shapes =
+        model(onnx_model({{onnx_node("Shape", {"x"}, {"s"}), onnx_node("SequenceConstruct", {"x", "s"}, {"both"}),
+                           onnx_node("SequenceAt", {"both", "one"}, {"y"})},
+                          {onnx_value("x", kOnnxI64, {"n"})},
+                          {onnx_value("y", kOnnxI64, {"m"})},
+                          {onnx_tensor<int64_t>("one", {}, {1})}}),
+              {.record = record});
+    for (int i = 0; i < 4; ++i) {
+      const Tensor y = shapes({zeros({5}, DType::i64)})[0];
+      EXPECT_EQ(y.to_vector<int64_t>(), std::vector<int64_t>{5});
+      Tensor(y).fill_(77);
+    }
   }
 }
 

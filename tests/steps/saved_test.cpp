@@ -162,6 +162,22 @@ TEST(Saved, FilesOfEarlierVersionsAreRead) {
   std::filesystem::remove(path);
 }
 
+TEST(Saved, WeightsAreNotTheCallersToWrite) {
+  const std::string path = scratch("weights");
+  const Tensor w = uniform({3, 4});
+  auto step = compile([&](const Tensor& x) -> Tensors { return {matmul(x, w), w}; });
+  const Tensor x = uniform({2, 3});
+  for (int i = 0; i < 2; ++i) step(x);
+  save_model(step, path);
+  const SavedModel model = load_model(path);
+  const Tensor first = model({x})[0];
+  for (int i = 0; i < 4; ++i) {
+    const Tensors results = model({x});
+    EXPECT_TRUE(same_bytes({results[0]}, {first}));
+    Tensor(results[1]).fill_(1);
+  }
+}
+
 class Damaged : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 namespace plugrad::test {
@@ -63,6 +64,18 @@ TEST(Compile, IsCancelledBeforeItBegins) {
   const CancelScope scope(std::stop_source().get_token());
   outer.request_stop();
   expect_cancelled([&] { step(one(1)); });
+  expect_cancelled([] { throw_if_cancelled(); });
+}
+
+TEST(Compile, IsCancelledByScopesAroundOnesThatEndedElsewhere) {
+  std::stop_source sources[3];
+  const CancelScope outer(sources[0].get_token());
+  auto middle = std::make_unique<CancelScope>(sources[1].get_token());
+  const CancelScope inner(sources[2].get_token());
+  std::thread([&] { middle.reset(); }).join();
+  sources[1].request_stop();
+  throw_if_cancelled();
+  sources[0].request_stop();
   expect_cancelled([] { throw_if_cancelled(); });
 }
 

@@ -60,7 +60,7 @@ class Lanes {
     const auto knows = [&](const Lane& each) { return !each.busy && each.keys.contains(key); };
     std::unique_lock lock(mutex_);
     const auto has_free = [&] { return lanes_.size() < most_ || std::ranges::any_of(lanes_, is_free); };
-    if (!freed_.wait(lock, cancel_token(), has_free)) throw_if_cancelled();
+    if (!freed_.wait(lock, AnyCancel().token(), has_free)) throw_cancelled();
     auto found = std::ranges::find_if(lanes_, knows);
     if (found == lanes_.end()) found = std::ranges::find_if(lanes_, is_free);
     Lane& lane = found == lanes_.end() ? lanes_.emplace_back() : *found;

@@ -169,6 +169,8 @@ struct [[gnu::visibility("hidden")]] OnnxModel::State {
     for (size_t i = 0; i < results.size(); ++i) {
       onnx::Values others = values;  // two outputs are not in the same memory either
       others.insert(others.end(), results.begin(), results.begin() + static_cast<int64_t>(i));
+      for (const onnx::Values& each : plan.results) others.insert(others.end(), each.begin(), each.end());
+      others.insert(others.end(), plan.made.begin(), plan.made.end());
       results[i] = owned(std::move(results[i]), others);
     }
     return results;
@@ -232,7 +234,7 @@ struct [[gnu::visibility("hidden")]] OnnxModel::State {
       try {
         return call_in_lane(values, key, step);
       } catch (const Error& error) {
-        if (error.code() != Code::out_of_memory) throw;
+        if (error.code() != Code::out_of_memory || scope.is_hopeless()) throw;
       }
       plans.drop_others(key);
       lanes.drop_recordings(step);

@@ -7,9 +7,9 @@
 namespace plugrad {
 
 void Budget::take(uint64_t bytes, uint32_t opcode) {
-  const uint64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before <= most_ && bytes <= most_ - before) return;
-  give(bytes);
+  uint64_t before = used_.load(std::memory_order_relaxed);
+  while (bytes <= most_ && before <= most_ - bytes)
+    if (used_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed)) return;
   const std::string op = opcode ? "[" + op_label(opcode) + "] " : "";
   throw Error(Code::out_of_memory, op + "out of the memory of " + owner_ + ": " + std::to_string(bytes) + " bytes wanted, " +
                                        std::to_string(before) + " in use, at most " + std::to_string(most_) +

@@ -32,21 +32,27 @@ class Budget {
 class BudgetScope {
  public:
   explicit BudgetScope(std::shared_ptr<Budget> budget)
-      : budget_(std::move(budget)), outer_(std::exchange(local().budget, &budget_)) {}
+      : budget_(std::move(budget)), outer_(std::exchange(local().budget, this)) {}
   ~BudgetScope() { local().budget = outer_; }
   BudgetScope(const BudgetScope&) = delete;
   BudgetScope& operator=(const BudgetScope&) = delete;
+  // Whether an allocation was wanted that no release makes possible.
+  bool is_hopeless() const { return is_hopeless_; }
 
  private:
+  friend class Charge;
   const std::shared_ptr<Budget> budget_;
-  const std::shared_ptr<Budget>* const outer_;
+  BudgetScope* const outer_;
+  bool is_hopeless_ = false;
 };
 
 // Bytes taken from the thread's budget, if it has one. Ends with them, unless a block takes them over.
 class Charge {
  public:
-  Charge(uint64_t bytes, uint32_t opcode) : budget_(local().budget ? *local().budget : nullptr), bytes_(bytes) {
-    if (budget_) budget_->take(bytes, opcode);
+  Charge(uint64_t bytes, uint32_t opcode) : budget_(local().budget ? local().budget->budget_ : nullptr), bytes_(bytes) {
+    if (!budget_) return;
+    if (bytes > budget_->most()) local().budget->is_hopeless_ = true;
+    budget_->take(bytes, opcode);
   }
   ~Charge() {
     if (budget_) budget_->give(bytes_);

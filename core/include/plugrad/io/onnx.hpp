@@ -43,12 +43,13 @@ struct OnnxOptions {
   // temporary memory, the weights are shared. At least 1.
   size_t lanes = 1;
   // The most bytes of the device's memory for calls: for their values and results until they return, and for what is kept to
-  // replay them. Weights, and what is made of constants alone, do not count. A call that needs more drops what is kept for
-  // other shapes, and then throws Error (out_of_memory). 0: as many as the device has.
+  // replay them. Weights, and what is made of constants alone, do not count. A call that needs more drops what is kept to
+  // replay, and then throws Error (out_of_memory). 0: as many as the device has.
   uint64_t memory = 0;
-  // Whether large weights are pages of the file, on devices with the host's memory, where the file has them aligned; else
-  // they are copied. Processes share the pages, and the system may drop them. The file must stay as it is: replace it by
-  // renaming another, since a file that is cut ends the process by SIGBUS.
+  // Whether large weights are pages of the file, on devices with the host's memory, where the file has them aligned to their
+  // dtype; else they are copied. Processes share the pages, and the system may drop them. A product of one or two rows with
+  // such a weight may be slower, if the file does not have it at a multiple of 64 bytes. The file must stay as it is:
+  // replace it by renaming another, since a file that is cut ends the process by SIGBUS.
   bool mmap = true;
 };
 

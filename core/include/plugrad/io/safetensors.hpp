@@ -52,8 +52,8 @@ class PLUGRAD_API SafetensorsFile {
   // Reads a tensor to a device. Throws as info does, and Error (io_error) for a bool that is neither 0 nor 1.
   Tensor get(const std::string& name, Device device = default_device()) const;
   // As get(), but where it can the tensor lies over pages of the file, which nothing reads before they are used: a large
-  // tensor on a device with the host's memory, whose bytes are aligned to its dtype. Processes share the pages, and writes
-  // stay in this process. The file must stay as it is: if it is cut, the process ends by SIGBUS.
+  // tensor on a device with the host's memory, whose bytes are aligned to its dtype in the file. Processes share the pages,
+  // and writes stay in this process. The file must stay as it is: if it is cut, the process ends by SIGBUS.
   Tensor map(const std::string& name, Device device = default_device()) const;
   // Reads the rows first .. last - 1 of a tensor along its first axis, and no other bytes. Throws as get does, and Error
   // (index_error) unless 0 <= first <= last <= the extent; a tensor of rank 0 has no rows: Error (invalid).

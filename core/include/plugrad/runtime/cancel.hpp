@@ -2,7 +2,6 @@
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
-#include <memory>
 #include <stop_token>
 
 namespace plugrad {
@@ -22,7 +21,7 @@ class PLUGRAD_API CancelScope {
   struct Inner;
 
  private:
-  std::unique_ptr<Inner> inner_;
+  Inner* inner_;  // of the thread's list
 };
 
 // Throws Error (cancelled) if a stop was requested of a token of this thread's scopes.
