@@ -37,10 +37,10 @@ class Network:
         self.constants.append(numpy_helper.from_array(array, f"c{len(self.constants)}"))
         return self.constants[-1].name
 
-    def add(self, op, *inputs, outputs=1, **attributes):
-        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
-        return names[0]
+    def add(self, op, *inputs, **attributes):
+        result = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [result], **attributes))
+        return result
 
     def convolution(self, x, channels, results, side, stride=1):
         pads = [side // 2] * 4

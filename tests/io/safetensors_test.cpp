@@ -101,7 +101,7 @@ TEST(Safetensors, OneTensorOrSomeOfItsRowsReadAloneInEveryDType) {
   }
 }
 
-// Of two large tensors the second begins at a byte that is no multiple of a page. What the process writes stays in it.
+// The second of two large tensors does not begin at a page. A write to a tensor does not change the file.
 TEST(Safetensors, TensorsMapTheFile) {
   const Scratch scratch;
   std::map<std::string, Tensor> tensors{{"small", full({3}, 2)}, {"yes", full({1 << 17}, 1, DType::boolean)}};

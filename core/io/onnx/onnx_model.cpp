@@ -72,7 +72,7 @@ std::string OnnxDeclaration::text() const {
 
 struct [[gnu::visibility("hidden")]] OnnxModel::State {
   State(const std::string& path, const OnnxOptions& options)
-      : loaded(path, options.device, options.mmap ? onnx::Weights::mapped : onnx::Weights::read), record(options.record),
+      : loaded(path, options.device, options.mmap), record(options.record),
         budget(options.memory ? std::make_shared<Budget>("'" + path + "'", options.memory) : nullptr), lanes(options.lanes) {
     if (!options.lanes) fail("cannot run in 0 lanes: at least 1 is needed");
     const auto& messages = loaded.model.inputs;
@@ -159,56 +159,53 @@ struct [[gnu::visibility("hidden")]] OnnxModel::State {
     return values;
   }
 
-  // Only an incomplete plan changes.
-  onnx::Values execute(const onnx::Values& values, onnx::Plan& plan, bool recording) {
+  onnx::Values execute(const onnx::Values& values, onnx::Run run) {
     const NoGrad no_grad;
-    onnx::Run run(loaded, plan, recording);
     for (const auto& [id, value] : bound) run.set(id, value);
     for (size_t i = 0; i < values.size(); ++i) run.set(loaded.model.graph.inputs[free[i]], values[i]);
-    onnx::Values results = run.run(loaded.model.graph);
-    for (size_t i = 0; i < results.size(); ++i) {
-      onnx::Values others = values;  // two outputs are not in the same memory either
-      others.insert(others.end(), results.begin(), results.begin() + static_cast<int64_t>(i));
-      for (const onnx::Values& each : plan.results) others.insert(others.end(), each.begin(), each.end());
-      others.insert(others.end(), plan.made.begin(), plan.made.end());
-      results[i] = owned(std::move(results[i]), others);
+    onnx::Values results = run.run(loaded.model.graph), others = values;
+    for (const onnx::Values& each : run.plan().results) others.insert(others.end(), each.begin(), each.end());
+    others.insert(others.end(), run.plan().made.begin(), run.plan().made.end());
+    for (onnx::Value& each : results) {
+      each = owned(std::move(each), others);
+      others.push_back(each);  // two outputs are not in the same memory either
     }
     return results;
   }
-  // The value in memory of its own: not an input's, and not a constant's, which the caller might write to.
-  onnx::Value owned(onnx::Value value, const onnx::Values& inputs) const {
+  // The value in memory of its own: neither a constant's nor that of the others, which the caller might write to.
+  onnx::Value owned(onnx::Value value, const onnx::Values& others) const {
     if (value.sequence) {
       onnx::Values elements;
-      for (const onnx::Value& each : *value.sequence) elements.push_back(owned(each, inputs));
+      for (const onnx::Value& each : *value.sequence) elements.push_back(owned(each, others));
       return onnx::Value(std::move(elements));
     }
     if (!value.tensor.defined()) return value;
     const Storage* storage = value.tensor.impl().storage.get();
     const bool shared = value.level != onnx::Level::data || loaded.values.holds(storage) ||
-                        std::ranges::any_of(inputs, [&](const auto& each) { return onnx::lies_in(each, storage); });
+                        std::ranges::any_of(others, [&](const auto& each) { return onnx::lies_in(each, storage); });
     if (shared) value.tensor = clone(value.tensor);
     return value;
   }
 
   // Runs op by op and keeps what the shapes determine.
   onnx::Values plan_and_run(const onnx::Values& values, const std::string& key) {
+    onnx::Plan plan;
+    onnx::Values results = execute(values, onnx::Run(loaded, plan));
     onnx::KeptPlan fresh{key, {}, {}};
-    onnx::Values results = execute(values, fresh.plan, false);
-    for (const std::string& each : fresh.plan.reads)
+    for (const std::string& each : plan.reads)
       fresh.unrecordable += (fresh.unrecordable.empty() ? "elements that only the run knows are read by " : ", ") + each;
     if (std::ranges::any_of(values, [](const auto& each) { return !each.tensor.defined(); }))
       fresh.unrecordable = "an input is not a tensor";
     if (std::ranges::any_of(results, [](const auto& each) { return !each.tensor.defined(); }))
       fresh.unrecordable = "an output is not a tensor";
-    if (!fresh.plan.reads.empty()) fresh.plan = {};
-    else fresh.plan.complete = true;
+    if (plan.reads.empty()) fresh.plan = std::move(plan);
     plans.add(std::move(fresh));
     return results;
   }
 
   onnx::Values run_by_op(const onnx::Values& values, const onnx::KeptPlan& kept) {
-    onnx::Plan plan = kept.plan;  // its values are shared
-    return execute(values, plan, false);
+    onnx::Plan once;
+    return execute(values, kept.plan ? onnx::Run(loaded, *kept.plan, false) : onnx::Run(loaded, once));
   }
 
   onnx::Values recorded(const onnx::Values& values, const onnx::KeptPlan& kept, const CompiledStep& with) {
@@ -217,9 +214,9 @@ struct [[gnu::visibility("hidden")]] OnnxModel::State {
     const auto f = [&](const std::vector<Tensor>& tensors) {
       onnx::Values own = values;
       for (size_t i = 0; i < own.size(); ++i) own[i].tensor = tensors[i];
-      onnx::Plan plan = kept.plan;
       StepResults results;
-      for (const onnx::Value& each : execute(own, plan, true)) results.tensors.push_back(each.tensor);
+      for (const onnx::Value& each : execute(own, onnx::Run(loaded, *kept.plan, true)))
+        results.tensors.push_back(each.tensor);
       return results;
     };
     onnx::Values results;

@@ -42,7 +42,7 @@ std::shared_ptr<const KeptPlan> Plans::find(const std::string& key) {
 }
 
 void Plans::add(KeptPlan plan) {
-  const uint64_t bytes = bytes_of(plan.plan);
+  const uint64_t bytes = plan.plan ? bytes_of(*plan.plan) : 0;
   const std::lock_guard lock(mutex_);
   if (place_of(plan.key) != all_.end()) return;  // another thread was faster
   all_.push_front({std::make_shared<KeptPlan>(std::move(plan)), bytes});

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace plugrad::io::onnx {
@@ -15,7 +16,7 @@ std::string key_text(const Values& inputs);
 
 struct KeptPlan {
   std::string key;
-  Plan plan;
+  std::optional<Plan> plan;  // nothing if elements decide
   std::string unrecordable;  // why calls with these shapes run op by op, if so
 };
 

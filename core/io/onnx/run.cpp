@@ -29,11 +29,8 @@ void note_host(Values& all, Level level) {
 }
 }  // namespace
 
-LoadedModel::LoadedModel(const std::string& path, Device where, Weights how)
-    : file(path), model(build_model(file, read_model_message(file))), device(where), weights(how), values(model) {}
-
-Run::Run(LoadedModel& loaded, Plan& plan, bool recording)
-    : loaded_(loaded), plan_(plan), recording_(recording), frame_(loaded.model.values), next_prepared_(loaded.model.nodes) {}
+LoadedModel::LoadedModel(const std::string& path, Device where, bool mapped)
+    : file(path), model(build_model(file, read_model_message(file))), device(where), mmap(mapped), values(model) {}
 
 Value Run::get(ValueId id) {
   if (id == kAbsent) return {};
@@ -42,7 +39,7 @@ Value Run::get(ValueId id) {
   return loaded_.values.initializer(id, [&] {
     const BudgetScope unbounded(nullptr);
     const TensorMessage& message = initializer->second;
-    Value value(read_tensor(loaded_.file, message, device(), loaded_.weights), static_cast<ElementType>(message.type));
+    Value value(read_tensor(loaded_.file, message, device(), loaded_.mmap), static_cast<ElementType>(message.type));
     value.level = Level::file;
     value.host = std::make_shared<HostElements>();
     return value;
@@ -89,14 +86,14 @@ Values Run::results(const Node& node, Values inputs) {
     return moved;
   }
   if (kind == Kind::flow || level == Level::data) return computed(node, std::move(inputs), false);
-  if (level == Level::shapes && plan_.complete) return plan_.results.at(next_result_++);
+  if (level == Level::shapes && !made_) return plan_.results.at(next_result_++);
   if (recording_) throw Error(Code::internal, "a recording met a constant that was not planned");
   std::optional<BudgetScope> unbounded;
   if (level == Level::file) unbounded.emplace(nullptr);
   Values outputs = computed(node, std::move(inputs), true);
   note_host(outputs, level);
   if (level == Level::file) return loaded_.values.keep(node, std::move(outputs));
-  plan_.results.push_back(outputs);
+  made_->results.push_back(outputs);
   return outputs;
 }
 
@@ -124,9 +121,9 @@ Values Run::computed(const Node& node, Values inputs, bool constant) {
 }
 
 Tensor Run::made(const std::function<Tensor()>& make) {
-  if (plan_.complete) return plan_.made.at(next_made_++);
+  if (!made_) return plan_.made.at(next_made_++);
   if (recording_) throw Error(Code::internal, "a recording met a tensor that was not planned");
-  plan_.made.push_back(make());
+  made_->made.push_back(make());
   return plan_.made.back();
 }
 
@@ -140,7 +137,7 @@ Tensor Run::prepared(const Node& node, const std::function<Tensor()>& make) {
 void Run::note_read(const Node& node) {
   const std::string text = node.op_name + " " + quote(node.name);
   if (recording_) throw Error(Code::unsupported, text + " reads elements that only the run knows");
-  if (std::ranges::find(plan_.reads, text) == plan_.reads.end()) plan_.reads.push_back(text);
+  if (made_ && std::ranges::find(plan_.reads, text) == plan_.reads.end()) made_->reads.push_back(text);
 }
 
 }  // namespace plugrad::io::onnx

@@ -10,30 +10,34 @@
 
 namespace plugrad::io::onnx {
 
-// What a set of input shapes determines, in the order of the execution. Runs only read a complete plan.
+// What a set of input shapes determines, in the order of the execution.
 struct Plan {
   std::vector<Values> results;
   std::vector<Tensor> made;
   std::vector<std::string> reads;  // nodes that read elements which only the run knows, so that nothing can be recorded
-  bool complete = false;
 };
 
 struct LoadedModel {
-  LoadedModel(const std::string& path, Device where, Weights how);
+  LoadedModel(const std::string& path, Device where, bool mmap);
   OpenedFile file;
   Model model;
   Device device;
-  Weights weights;
+  bool mmap;
   FileValues values;  // of `model`
 };
 
 class Run {
  public:
-  // recording: elements may not be read, and the plan is complete.
-  Run(LoadedModel& loaded, Plan& plan, bool recording);  // only an incomplete plan changes
+  // By a plan of an earlier run. recording: elements may not be read.
+  Run(LoadedModel& loaded, const Plan& plan, bool recording)
+      : loaded_(loaded), plan_(plan), recording_(recording), frame_(loaded.model.values),
+        next_prepared_(loaded.model.nodes) {}
+  // The first run for a set of shapes: it makes the plan.
+  Run(LoadedModel& loaded, Plan& made) : Run(loaded, made, false) { made_ = &made; }
 
   Device device() const { return loaded_.device; }
   const OpenedFile& file() const { return loaded_.file; }
+  const Plan& plan() const { return plan_; }
 
   void set(ValueId id, Value value) { frame_[static_cast<size_t>(id)] = std::move(value); }
   // Executes the nodes, and returns the outputs.
@@ -52,7 +56,8 @@ class Run {
   Values computed(const Node& node, Values inputs, bool constant);
 
   LoadedModel& loaded_;
-  Plan& plan_;
+  const Plan& plan_;
+  Plan* made_ = nullptr;  // null: the plan is an earlier run's
   const bool recording_;
   std::vector<Value> frame_;
   size_t next_result_ = 0, next_made_ = 0;

@@ -170,7 +170,7 @@ Tensor read_in_parts(const RawElements& raw, DType dtype, const Shape& shape, De
 }
 }  // namespace
 
-Tensor read_tensor(const OpenedFile& file, const TensorMessage& tensor, Device device, Weights how) {
+Tensor read_tensor(const OpenedFile& file, const TensorMessage& tensor, Device device, bool mmap) {
   const ElementType type = static_cast<ElementType>(tensor.type);
   const auto dtype = carrier(type);
   if (!dtype) {
@@ -180,7 +180,7 @@ Tensor read_tensor(const OpenedFile& file, const TensorMessage& tensor, Device d
   const Shape shape = shape_of(file, tensor);
   const RawElements raw = raw_elements(file, tensor, type, shape);
   const bool plain = bits_of(type) == 8 * item_size(*dtype) && type != ElementType::boolean;
-  if (plain && raw.file && how == Weights::mapped)
+  if (plain && raw.file && mmap)
     if (std::optional<Tensor> mapped = mapped_tensor(*raw.file, raw.begin, *dtype, shape, device)) return *mapped;
   if (plain && raw.bytes > 2 * static_cast<uint64_t>(kPart)) return read_in_parts(raw, *dtype, shape, device);
   std::vector<char> bytes(raw.bytes);
