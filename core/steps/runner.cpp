@@ -102,7 +102,7 @@ void Runner::make_forms() {
     form.memory = refreshed(form, input, [&](Storage& to) {
       bind(form.place, to, to.offset);
       const plugrad_status status = start(makers_[i]);
-      reached_ = 0;  // no item ran so far
+      reached_ = 0;
       if (status != PLUGRAD_OK)
         throw_status(status, op_label(makers_[i].op.opcode) + " on " + plan_.trace.device->name + ", a form of its operand",
                      take_report());
@@ -253,7 +253,7 @@ bool Runner::run_batch(const Listed::Batch& batch) {
 // done: the last item that ran.
 void Runner::end_if_cancelled(uint32_t done) {
   if (!may_be_cancelled() || is_shared_work_ || done + 1 == items_.size()) return;
-  reached_ = done;
+  reached_ = done + 1;
   throw_if_cancelled();
 }
 
@@ -309,7 +309,7 @@ void Runner::run() {
 
 bool Runner::missed(const RecordedPart& part) const {
   for (uint32_t call = part.first; call < part.last; ++call)
-    if (item_of_call_[call] != kNever && item_of_call_[call] <= reached_) return false;
+    if (item_of_call_[call] != kNever && item_of_call_[call] < reached_) return false;
   return true;
 }
 

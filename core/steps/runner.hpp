@@ -52,7 +52,7 @@ class Runner {
   void draw();
   // After a failed run: gives back the random numbers of unreached calls.
   void take_back_draws();
-  // Returns whether the last, failed run reached no call of the part.
+  // Returns whether the last, failed run ran no call of the part.
   bool missed(const RecordedPart& part) const;
   // Advances a part, and calls its ops for their numbers if these change. Returns false if the part now calls different ops;
   // the part is then unchanged.
@@ -119,7 +119,7 @@ class Runner {
   std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of fusions
   std::vector<uint32_t> draws_;                                     // calls that draw random numbers
   uint64_t drawn_ = 0;                                              // the generator's offset before the last draw()
-  uint32_t reached_ = 0;                                            // the item reached by the last run
+  uint32_t reached_ = 0;                                            // the first item that the last run did not run
   std::shared_ptr<Arena> arena_;
   Bound arena_bound_;
   std::vector<Bound> room_bounds_;
