@@ -41,7 +41,8 @@ std::unique_ptr<const Blas> Blas::open(std::string& why) {
     if (!library) continue;
     auto blas = std::make_unique<Blas>();
     const auto find = [library](const char* function, auto& into) { return find_function(library, function, into); };
-    if (find("cublasCreate_v2", blas->create) && find("cublasSetStream_v2", blas->set_stream) &&
+    if (find("cublasCreate_v2", blas->create) && find("cublasDestroy_v2", blas->destroy) &&
+        find("cublasSetMathMode", blas->set_math_mode) && find("cublasSetStream_v2", blas->set_stream) &&
         find("cublasSetWorkspace_v2", blas->set_workspace) && find("cublasGemmEx", blas->gemm) &&
         find("cublasGemmStridedBatchedEx", blas->gemm_strided_batched) && find("cublasGemmBatchedEx", blas->gemm_batched))
       return blas;
@@ -66,12 +67,15 @@ std::unique_ptr<const BlasHandle> Blas::handle(cudaStream_t stream) const {
   cublas::Handle made = nullptr;
   void* memory = nullptr;
   if (create(&made) != cublas::kSuccess) return nullptr;
-  if (cudaMalloc(&memory, workspace_size + BlasHandle::kPointerBytes) != cudaSuccess) {
-    cudaGetLastError();
-    return nullptr;
+  if (set_math_mode(made, cublas::kRoundOnce) == cublas::kSuccess &&
+      cudaMalloc(&memory, workspace_size + BlasHandle::kPointerBytes) == cudaSuccess) {
+    auto all = std::make_unique<const BlasHandle>(BlasHandle{made, static_cast<char*>(memory), workspace_size});
+    if (point(*all, stream)) return all;
   }
-  auto all = std::make_unique<const BlasHandle>(BlasHandle{made, static_cast<char*>(memory), workspace_size});
-  return point(*all, stream) ? std::move(all) : nullptr;
+  cudaFree(memory);
+  cudaGetLastError();
+  destroy(made);
+  return nullptr;
 }
 
 // A change of the stream makes cuBLAS forget the workspace.

@@ -18,7 +18,12 @@ inline constexpr int kSuccess = 0, kNoTranspose = 0, kTranspose = 1;
 inline constexpr int kFloat32 = 0, kFloat64 = 1, kBFloat16 = 14;             // cudaDataType
 inline constexpr int kCompute32 = 68, kCompute64 = 70, kCompute32Tf32 = 77;  // cublasComputeType_t
 inline constexpr int kDefaultAlgorithm = -1;
+// cublasMath_t: every partial sum has the type of the computation. By default cuBLAS may add partial sums of halves as
+// halves, which rounds a result more than once.
+inline constexpr int kRoundOnce = 16;
 using Create = Status (*)(Handle*);
+using Destroy = Status (*)(Handle);
+using SetMathMode = Status (*)(Handle, int mode);
 using SetStream = Status (*)(Handle, cudaStream_t);
 using SetWorkspace = Status (*)(Handle, void*, size_t);
 using Gemm = Status (*)(Handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha, const void* a,
@@ -56,12 +61,15 @@ class Blas {
 
   // Returns NVIDIA's recommended workspace size for the selected device, in bytes.
   static uint64_t workspace_bytes();
-  // Returns a handle for one stream of the selected device, or null if cuBLAS fails or device memory is exhausted.
+  // Returns a handle for one stream of the selected device, or null, with nothing allocated, if cuBLAS fails or device memory
+  // is exhausted.
   std::unique_ptr<const BlasHandle> handle(cudaStream_t stream) const;
   // Lets the handle submit to another stream. Returns false if cuBLAS fails.
   bool point(const BlasHandle& handle, cudaStream_t stream) const;
 
   cublas::Create create = nullptr;
+  cublas::Destroy destroy = nullptr;
+  cublas::SetMathMode set_math_mode = nullptr;
   cublas::SetStream set_stream = nullptr;
   cublas::SetWorkspace set_workspace = nullptr;
   cublas::Gemm gemm = nullptr;

@@ -10,8 +10,8 @@
 namespace plugrad::cuda {
 namespace {
 
-// The most cuBLAS calls for one op. For more, the matrices are passed as pointers; the upload of the pointers costs about as
-// much as a few calls.
+// The most cuBLAS calls for one op. For more, the matrices are passed as pointers, at the cost of a launch that writes their
+// addresses.
 constexpr int64_t kMostCalls = 8;
 
 Matrix matrix_of(const plugrad_view& view) {
@@ -34,6 +34,18 @@ Plain plain(const Matrix& matrix, int64_t rows, int64_t columns) {
   if (is_plain(matrix.column, matrix.row, columns, rows))
     return {true, true, static_cast<int>(columns == 1 ? rows : matrix.column)};
   return {false, false, 0};
+}
+
+// Writes the addresses of the matrices from number `first` on: all of b, then of a, then of c. A kernel writes them because a
+// graph cannot contain an upload from memory of the host that a later op overwrites.
+__global__ void __launch_bounds__(kBlock)
+    pointers_kernel(const __grid_constant__ Product p, void** to, int64_t first, int batches, int64_t size) {
+  const int i = static_cast<int>(blockIdx.x) * kBlock + static_cast<int>(threadIdx.x);
+  if (i >= batches) return;
+  const Reach<3> at = p.batch.reach(static_cast<uint64_t>(first + i));
+  to[i] = p.b.base + at.at[2] * size;
+  to[batches + i] = p.a.base + at.at[1] * size;
+  to[2 * batches + i] = p.c.base + at.at[0] * size;
 }
 
 // 1 and 0, in cuBLAS's type of computation.
@@ -83,20 +95,14 @@ cublas::Status BlasCall::by_strides(int64_t first, int batches) const {
 }
 
 cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
-  if (submission.stream().captures()) throw BackendError(PLUGRAD_UNSUPPORTED, "a graph cannot upload pointers");
-  std::array<char*, 3 * BlasHandle::kPointers> pointers;
-  for (int i = 0; i < batches; ++i) {
-    const Reach<3> at = p.batch.reach(static_cast<uint64_t>(first + i));
-    pointers[i] = b_at(at);
-    pointers[batches + i] = a_at(at);
-    pointers[2 * batches + i] = c_at(at);
-  }
-  submission.stream().upload(own.pointers(), reinterpret_cast<const char*>(pointers.data()), 3 * batches * sizeof(char*));
-  const auto inputs = reinterpret_cast<const void* const*>(own.pointers());
-  const auto outputs = reinterpret_cast<void* const*>(own.pointers()) + 2 * batches;
+  void** const pointers = reinterpret_cast<void**>(own.pointers());
+  const unsigned blocks = (static_cast<unsigned>(batches) + kBlock - 1) / kBlock;
+  PLUGRAD_LAUNCH(pointers_kernel, blocks, kBlock, 0, submission.handle(), p, pointers, first, batches, size);
+  submission.launched();
+  const void* const* const inputs = pointers;
   return blas().gemm_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), inputs, type, b.leading,
-                             inputs + batches, type, a.leading, beta(), outputs, type, c.leading, batches, compute,
-                             cublas::kDefaultAlgorithm);
+                             inputs + batches, type, a.leading, beta(), pointers + 2 * batches, type, c.leading, batches,
+                             compute, cublas::kDefaultAlgorithm);
 }
 
 // Returns whether the batch consists of few runs of evenly spaced matrices, one strided cuBLAS call each.

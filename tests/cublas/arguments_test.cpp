@@ -99,6 +99,16 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"NoMatrix", [](Arguments& g) { g.n = 0; }, "a size is out of range"}),
     [](const testing::TestParamInfo<Planted>& info) { return std::string(info.param.name); });
 
+TEST_F(ArgumentsOfCublas, HalvesAreRoundedOnce) {
+  const Arguments halves{.type = cublas::kBFloat16};
+  ASSERT_EQ(function<cublas::SetMathMode>("cublasSetMathMode")(handle_, cublas::kRoundOnce), cublas::kSuccess);
+  multiply(halves);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  ASSERT_EQ(function<cublas::SetMathMode>("cublasSetMathMode")(handle_, 0), cublas::kSuccess);
+  multiply(halves);
+  expect_fault("the math mode allows sums of halves");
+}
+
 TEST_F(ArgumentsOfCublas, WorkspaceIsOfTheDevice) {
   std::vector<char> host(kWorkspace);
   EXPECT_NE(set_workspace(host.data()), cublas::kSuccess);

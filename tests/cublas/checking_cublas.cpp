@@ -22,6 +22,7 @@ constexpr size_t kWorkspaceAlignment = 256;
 struct Context {
   cudaStream_t stream = nullptr;
   bool has_workspace = false;
+  int math_mode = 0;
 };
 
 // A call of one of the functions.
@@ -60,6 +61,8 @@ std::optional<std::string> why_types(const Gemm& g) {
   const bool fits = g.type_a == cublas::kFloat64   ? g.compute == cublas::kCompute64
                     : g.type_a == cublas::kFloat32 ? g.compute == cublas::kCompute32 || g.compute == cublas::kCompute32Tf32
                                                    : g.compute == cublas::kCompute32;
+  if (g.type_a == cublas::kBFloat16 && !(g.context.math_mode & cublas::kRoundOnce))
+    return "the math mode allows sums of halves";
   if (!fits) return "compute type " + std::to_string(g.compute) + " is not for data type " + std::to_string(g.type_a);
   return {};
 }
@@ -194,17 +197,26 @@ extern "C" {
 
 cublas::Status cublasCreate_v2(cublas::Handle* handle) {
   *handle = new Context;
+  ++calls.handles;
   return cublas::kSuccess;
 }
 
 cublas::Status cublasDestroy_v2(cublas::Handle handle) {
   delete static_cast<Context*>(handle);
+  --calls.handles;
+  return cublas::kSuccess;
+}
+
+cublas::Status cublasSetMathMode(cublas::Handle handle, int mode) {
+  context_of(handle)->math_mode = mode;
   return cublas::kSuccess;
 }
 
 // As in cuBLAS, setting a stream resets the workspace to the library's own.
 cublas::Status cublasSetStream_v2(cublas::Handle handle, cudaStream_t stream) {
-  *context_of(handle) = {stream, false};
+  Context& context = *context_of(handle);
+  context.stream = stream;
+  context.has_workspace = false;
   return cublas::kSuccess;
 }
 
@@ -305,6 +317,8 @@ const Calls* plugrad_checking_cublas_calls() { return &calls; }
 }  // extern "C"
 
 static_assert(std::is_same_v<decltype(&cublasCreate_v2), cublas::Create>);
+static_assert(std::is_same_v<decltype(&cublasDestroy_v2), cublas::Destroy>);
+static_assert(std::is_same_v<decltype(&cublasSetMathMode), cublas::SetMathMode>);
 static_assert(std::is_same_v<decltype(&cublasSetStream_v2), cublas::SetStream>);
 static_assert(std::is_same_v<decltype(&cublasSetWorkspace_v2), cublas::SetWorkspace>);
 static_assert(std::is_same_v<decltype(&cublasGemmEx), cublas::Gemm>);

@@ -53,6 +53,8 @@ static_assert(std::is_same_v<decltype(static_cast<cublasGemmStridedBatchedExType
                              cublasGemmStridedBatchedExType>);
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmBatchedExType>(&cublasGemmBatchedEx)), cublasGemmBatchedExType>);
 static_assert(Agree<cublas::Create, decltype(&cublasCreate_v2)>::value);
+static_assert(Agree<cublas::Destroy, decltype(&cublasDestroy_v2)>::value);
+static_assert(Agree<cublas::SetMathMode, decltype(&cublasSetMathMode)>::value);
 static_assert(Agree<cublas::SetStream, decltype(&cublasSetStream_v2)>::value);
 static_assert(Agree<cublas::SetWorkspace, decltype(&cublasSetWorkspace_v2)>::value);
 static_assert(Agree<cublas::Gemm, cublasGemmExType>::value);
@@ -67,6 +69,7 @@ static_assert(cublas::kFloat32 == static_cast<int>(CUDA_R_32F) && cublas::kFloat
               cublas::kBFloat16 == static_cast<int>(CUDA_R_16BF));
 static_assert(cublas::kCompute32 == static_cast<int>(CUBLAS_COMPUTE_32F) &&
               cublas::kCompute32Tf32 == static_cast<int>(CUBLAS_COMPUTE_32F_FAST_TF32));
+static_assert(cublas::kRoundOnce == static_cast<int>(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
 static_assert(cublas::kCompute64 == static_cast<int>(CUBLAS_COMPUTE_64F) &&
               cublas::kDefaultAlgorithm == static_cast<int>(CUBLAS_GEMM_DEFAULT));
 
@@ -83,8 +86,8 @@ TEST(Cublas, IsOpenedWithAllItsFunctionsWhereItIs) {
   std::string why;
   const auto blas = Blas::open(why);
   if (!blas) GTEST_SKIP() << why;
-  EXPECT_TRUE(blas->create && blas->set_stream && blas->set_workspace && blas->gemm && blas->gemm_strided_batched &&
-              blas->gemm_batched);
+  EXPECT_TRUE(blas->create && blas->destroy && blas->set_math_mode && blas->set_stream && blas->set_workspace &&
+              blas->gemm && blas->gemm_strided_batched && blas->gemm_batched);
 }
 
 TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {

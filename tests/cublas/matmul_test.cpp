@@ -103,6 +103,23 @@ TEST(MatmulOfBatches, MatricesOfABatchAreSkippedAndRepeated) {
   EXPECT_EQ(calls().strided - strided, 1);
 }
 
+TEST(MatmulOfBatches, ALackOfMemoryForTheWorkspaceLeavesNoHandleBehind) {
+  device();
+  std::string why;
+  const auto blas = cuda::Blas::open(why);
+  ASSERT_NE(blas, nullptr) << why;
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  const int before = calls().handles;
+  simt::inject(simt::Injection::malloc_fails, 1);
+  EXPECT_EQ(blas->handle(stream), nullptr);
+  EXPECT_EQ(calls().handles, before);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_NE(blas->handle(stream), nullptr);
+  EXPECT_EQ(calls().handles, before + 1);
+  cudaStreamDestroy(stream);
+}
+
 // The driver counts the workspace; the core does not.
 TEST(MatmulOfBatches, WorkspaceOfCublasIsInThePhysicalMemory) {
   const Device d = device();

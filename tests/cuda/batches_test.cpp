@@ -127,6 +127,21 @@ TEST_F(OneNode, IsEnoughInAGraph) {
   EXPECT_EQ(launches([&] { step(x); }), 4u) << step.explain();
 }
 
+// A batch of matrices that are not evenly spaced: a kernel writes their addresses, and the graph replays it.
+TEST_F(OneNode, HasProductsOfHeadsInsideARow) {
+  const NoGrad unrecorded;
+  const auto heads = [](const Tensor& x) { return transpose(reshape(x, {16, 5, 4, 3}), 1, 2); };  // (16, 4, 5, 3)
+  auto scores = compile([&](const Tensor& q, const Tensor& k) { return neg(matmul(heads(q), transpose(heads(k)))); });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor q = rand({16, 5, 12}), k = rand({16, 5, 12});
+    const Tensor expected = neg(matmul(contiguous(heads(q)), contiguous(transpose(heads(k)))));
+    EXPECT_EQ(scores(q, k).to_vector<float>(), expected.to_vector<float>()) << "call " << i;
+  }
+  EXPECT_NE(scores.explain().find("run as one list"), std::string::npos) << scores.explain();
+  const Tensor q = rand({16, 5, 12}), k = rand({16, 5, 12});
+  EXPECT_EQ(launches([&] { scores(q, k); }), 4u) << scores.explain();  // pointers, neg, and the two for failure reports
+}
+
 TEST_F(OneNode, IsNotForUpdatesOfTheSameMemory) {
   const NoGrad unrecorded;
   const Tensor all = ones({40});
