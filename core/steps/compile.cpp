@@ -38,8 +38,8 @@ Capture asked_for() {
 
 // Observers of each op need the function's own run.
 bool is_looked_at() {
-  const bool by_autograd = local().mode & (kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking);
-  return by_autograd || observe::needs_each_op();
+  const bool by_autograd = local().mode & (kRetaining | kDetecting | kDetectingForward | kCheckpointing);
+  return by_autograd || observe::needs_each_op();  // kTracking may outlive its recording
 }
 
 // --- The keys of recordings.
@@ -109,7 +109,7 @@ void write_key(std::string& text, const Tensors& arguments, std::string_view con
                Alignments alignments = Alignments::told) {
   Key key(text);
   key.add(constants);
-  key.add(local().mode);
+  key.add(local().mode & ~static_cast<uint32_t>(kTracking));
   key.add(modes.load(std::memory_order_relaxed) & kKernelModes);
   key.add(observe::settings.load(std::memory_order_relaxed));
   if (autocasting()) {

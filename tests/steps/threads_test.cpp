@@ -1,4 +1,5 @@
 // Compiled steps on several threads, and constant memory.
+#include <plugrad/autograd/memory.hpp>
 #include <plugrad/runtime/cancel.hpp>
 #include <tests/steps/twins.hpp>
 
@@ -155,6 +156,20 @@ TEST(Compile, ExplainsItsRecordings) {
   for (const char* part :
        {"'chain': 1 calls recorded, 0 replayed", "5 calls: 4 in each replay, 0 of them in fusions, 1 that make constants"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+// While record_memory is on, the function itself runs; afterwards replays go on, also where no op is recorded for gradients.
+TEST(Compile, ReplaysAgainAfterARecordOfMemory) {
+  const NoGrad unrecorded;
+  auto step = compile([](const Tensor& x) { return tanh(x) * 2; });
+  step(f32({1}));
+  record_memory();
+  step(f32({2}));
+  EXPECT_EQ(step.figures().replayed, 0u);
+  record_memory(false);
+  step(f32({3}));
+  EXPECT_EQ(step.figures().replayed, 1u);
+  EXPECT_EQ(step.figures().recorded, 1u);
 }
 
 TEST(Compile, ShowsItsCallsToAProfiler) {
