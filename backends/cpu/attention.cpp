@@ -96,14 +96,12 @@ template <class T> void backward(const Call& call) {
   run_attention_backward<T>(call, product_kernels<HWY_TARGET, T>(), ScoreRow<T>::kKernels);
 }
 
-constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
 template <class T> void append_forward(RowList& rows) {
-  rows.push_back(
-      with_workspace<attention_workspace<T>>(kernel<forward<T>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemory)));
+  rows.push_back(with_workspace<attention_workspace<T>>(kernel<forward<T>>(PLUGRAD_OP_ATTENTION, element_dtype<T>)));
 }
 template <class T> void append_backward(RowList& rows) {
-  rows.push_back(with_workspace<attention_backward_workspace<T>>(
-      kernel<backward<T>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>, kMemory)));
+  rows.push_back(
+      with_workspace<attention_backward_workspace<T>>(kernel<backward<T>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>)));
 }
 
 }  // namespace

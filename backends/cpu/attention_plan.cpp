@@ -2,8 +2,11 @@
 
 #include <backends/cpu/contraction.hpp>
 #include <backends/cpu/pieces.hpp>
+#include <plugrad/sdk/mask.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <optional>
 
 namespace plugrad::cpu {
 namespace {
@@ -106,12 +109,16 @@ template <class T, class W> void scale_row(const ScoreKernels<W>& rows, Matrix<T
 // The mask of a block's row, or null without a mask.
 template <class T, class W> class MaskRows {
  public:
-  MaskRows(const Shapes& shapes, const plugrad_view& view) : side_(shapes.of_queries<const T>(view)) {
+  // mask, query, key: the operands of the call.
+  MaskRows(const Shapes& shapes, const plugrad_view& mask, const plugrad_view& query, const plugrad_view& key)
+      : side_(shapes.of_queries<const T>(mask_view(mask, query, key))) {
     const bool same = std::ranges::all_of(side_.batch, [](int64_t step) { return step == 0; });
-    none_ = same && !side_.row && !side_.column && widened(*side_.data) == 0;
+    if (!side_.data) number_ = immediate<W>(mask);
+    else if (same && !side_.row && !side_.column) number_ = widened(*side_.data);
   }
   const W* row(const Shapes& shapes, int64_t batch, int64_t query, int64_t key, int64_t n, W* buffer) const {
-    if (none_) return nullptr;
+    if (number_ == W(0)) return nullptr;
+    if (number_) return std::fill_n(buffer, n, *number_), buffer;
     const Matrix<const T> m = shapes.at(side_, batch);
     const T* from = m.data + query * m.row + key * m.column;
     for (int64_t i = 0; i < n; ++i) buffer[i] = widened(from[i * m.column]);
@@ -120,7 +127,7 @@ template <class T, class W> class MaskRows {
 
  private:
   Side<const T> side_;
-  bool none_;
+  std::optional<W> number_;  // of each score
 };
 
 template <class T> class Forward {
@@ -131,7 +138,7 @@ template <class T> class Forward {
       : call_(call), shapes_(call.in(0), call.in(1), call.in(2), call.attributes<plugrad_attention>()),
         query_(shapes_.of_queries<const T>(call.in(0))), key_(shapes_.of_keys<const T>(call.in(1))),
         value_(shapes_.of_keys<const T>(call.in(2))), out_(shapes_.of_queries<T>(call.out(0))),
-        lse_(shapes_.of_queries<W>(call.out(1))), mask_(shapes_, call.in(3)) {
+        lse_(shapes_.of_queries<W>(call.out(1))), mask_(shapes_, call.in(3), call.in(0), call.in(1)) {
     chunks_ = ceil_div(shapes_.l, kRows);
     items_ = shapes_.batches() * chunks_;
     lanes_ = std::min<int64_t>(items_, threads_of(call));
@@ -268,7 +275,7 @@ template <class T> class Backward {
         key_(shapes_.of_keys<const T>(call.in(2))), value_(shapes_.of_keys<const T>(call.in(3))),
         out_(shapes_.of_queries<const T>(call.in(5))), lse_(shapes_.of_queries<const T>(call.in(6))),
         grad_query_(shapes_.of_queries<T>(call.out(0))), grad_key_(shapes_.of_keys<T>(call.out(1))),
-        grad_value_(shapes_.of_keys<T>(call.out(2))), mask_(shapes_, call.in(4)) {
+        grad_value_(shapes_.of_keys<T>(call.out(2))), mask_(shapes_, call.in(4), call.in(1), call.in(2)) {
     lanes_ = std::min<int64_t>(shapes_.owners, threads_of(call));
   }
 

@@ -19,8 +19,10 @@ struct Attention {
   uint64_t segments;               // of the keys
 
   explicit Attention(const Call& call)
-      : query(call.in(0)), key(call.in(1)), value(call.in(2)), mask(call.in(3)), out(call.out(0)), lse(call.out(1)) {
-    const plugrad_view* const views[] = {&call.in(0), &call.in(1), &call.in(2), &call.in(3), &call.out(0), &call.out(1)};
+      : query(call.in(0)), key(call.in(1)), value(call.in(2)), out(call.out(0)), lse(call.out(1)) {
+    const plugrad_view of_mask = mask_view(call.in(3), call.in(0), call.in(1));
+    mask = Extents(of_mask);
+    const plugrad_view* const views[] = {&call.in(0), &call.in(1), &call.in(2), &of_mask, &call.out(0), &call.out(1)};
     for (int d = views[0]->rank - 3; d >= 0; --d) {
       int64_t strides[6];
       for (int k = 0; k < 6; ++k) strides[k] = stride_of(*views[k], d);
@@ -68,7 +70,8 @@ template <class A> struct Findings {
 };
 
 template <class T> struct Operands {
-  const T *query, *key, *value, *mask;
+  const T *query, *key, *value;
+  MaskOperand<T> mask;
   T* out;
   AccumulatorOf<T>* lse;
 };
@@ -99,13 +102,13 @@ struct Larger {
 
 // Scales and masks the scores of queries from `row` and keys from `column` on.
 template <class T, class A>
-__device__ __forceinline__ void mask_scores(const Attention& a, const MatrixOf<const T>& mask, int64_t row, int64_t column,
+__device__ __forceinline__ void mask_scores(const Attention& a, const Mask<T>& mask, int64_t row, int64_t column,
                                             Results<A>& scores) {
   each_element([&](int i, int j) {
     const int64_t query = row + first_row() + i, key = column + first_column() + j;
     A& score = scores.at[i][j];
     if (query >= a.query.rows || key >= a.key.rows || (a.is_causal && key > query)) score = kBottom<A>;
-    else score = score * static_cast<A>(a.scale) + static_cast<A>(mask.at(query, key));
+    else score = score * static_cast<A>(a.scale) + mask.at(query, key);
   });
 }
 
@@ -193,7 +196,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<AccumulatorOf<T>>)
     const OutTile tile(a, task / a.segments);
     const Reach<6> reach = a.batch.reach(tile.matrix);
     const MatrixOf<const T> query{operands.query + reach.at[0], a.query}, key{operands.key + reach.at[1], a.key},
-        value{operands.value + reach.at[2], a.value}, mask{operands.mask + reach.at[3], a.mask};
+        value{operands.value + reach.at[2], a.value};
+    const Mask<T> mask = operands.mask.matrix(reach.at[3], a.mask);
     State<A> state;
     const int64_t end = a.first_key(tile.row, task % a.segments + 1);
     for (int64_t first = a.first_key(tile.row, task % a.segments); first < end; first += kTile) {
@@ -240,8 +244,8 @@ template <class T> void attention(const Call& call, const Submission& submission
   using A = AccumulatorOf<T>;
   static Occupancy of_attention, of_join;
   const Attention a(call);
-  const Operands<T> operands{data<const T>(call.in(0)), data<const T>(call.in(1)), data<const T>(call.in(2)),
-                             data<const T>(call.in(3)), data<T>(call.out(0)),      data<A>(call.out(1))};
+  const Operands<T> operands{data<const T>(call.in(0)),  data<const T>(call.in(1)), data<const T>(call.in(2)),
+                             MaskOperand<T>(call.in(3)), data<T>(call.out(0)),      data<A>(call.out(1))};
   const uint64_t tasks = a.tiles * a.segments;
   const Findings<A> findings = a.segments > 1 ? Findings<A>(reinterpret_cast<A*>(call.workspace()), tasks) : Findings<A>{};
   const auto kernel = attention_kernel<T>;
@@ -261,8 +265,7 @@ template <class T> uint64_t workspace(const Call& call) {
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
-  return {
-      with_workspace<workspace<T>>(kernel<submit<attention<T>>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemoryOnly))...};
+  return {with_workspace<workspace<T>>(kernel<submit<attention<T>>>(PLUGRAD_OP_ATTENTION, element_dtype<T>))...};
 }
 constexpr auto kRows = rows(kFloating);
 

@@ -6,6 +6,8 @@
 #include <backends/cuda/tile.hpp>
 #include <backends/cuda/walk.hpp>
 
+#include <plugrad/sdk/mask.hpp>
+
 namespace plugrad::cuda {
 
 // The last two axes of an operand.
@@ -28,6 +30,26 @@ template <class T> struct MatrixOf {
   T* first;
   const Extents& of;
   __device__ __forceinline__ T& at(int64_t i, int64_t j) const { return first[i * of.row + j * of.column]; }
+};
+
+// The number that a mask adds to each score, or its elements.
+template <class T> struct Mask {
+  using A = AccumulatorOf<T>;
+  MatrixOf<const T> elements;  // without memory for a number
+  A number;
+  __device__ __forceinline__ A at(int64_t i, int64_t j) const {
+    return elements.first ? static_cast<A>(elements.at(i, j)) : number;
+  }
+};
+template <class T> struct MaskOperand {
+  const T* first;  // null: a number
+  AccumulatorOf<T> number;
+
+  explicit MaskOperand(const plugrad_view& view)
+      : first(is_immediate(view) ? nullptr : data<const T>(view)), number(first ? 0 : immediate<AccumulatorOf<T>>(view)) {}
+  __device__ __forceinline__ Mask<T> matrix(int64_t offset, const Extents& of) const {
+    return {{first ? first + offset : nullptr, of}, number};
+  }
 };
 
 template <class A> struct SharedTiles {

@@ -45,8 +45,9 @@ Extents widened_column(const plugrad_view& column) {
 }
 
 Gradient::Gradient(const Call& call, Of of)
-    : mask(call.in(4)), lse(widened_column(call.in(6))), delta(widened_column(delta_of(call.in(6)))),
-      out(call.out(static_cast<int>(of))), rows_are_queries(of == Of::query), takes_slopes(of != Of::value) {
+    : mask(mask_view(call.in(4), call.in(1), call.in(2))), lse(widened_column(call.in(6))),
+      delta(widened_column(delta_of(call.in(6)))), out(call.out(static_cast<int>(of))), rows_are_queries(of == Of::query),
+      takes_slopes(of != Of::value) {
   const Extents grad(call.in(0)), query(call.in(1)), key(call.in(2)), value(call.in(3));
   left = rows_are_queries ? query : key;
   right = rows_are_queries ? key : query;
@@ -65,11 +66,12 @@ Gradient::Gradient(const Call& call, Of of)
 
 void Gradient::add_batch(const Call& call, Of of, const plugrad_view& own_delta) {
   const plugrad_view &grad = call.in(0), &query = call.in(1), &key = call.in(2), &value = call.in(3);
+  const plugrad_view of_mask = mask_view(call.in(4), query, key);
   const plugrad_view* const views[kOperands] = {rows_are_queries ? &query : &key,
                                                 rows_are_queries ? &key : &query,
                                                 rows_are_queries ? &grad : &value,
                                                 rows_are_queries ? &value : &grad,
-                                                &call.in(4),
+                                                &of_mask,
                                                 &call.in(6),
                                                 &own_delta,
                                                 &call.out(static_cast<int>(of))};
@@ -84,7 +86,8 @@ void Gradient::add_batch(const Call& call, Of of, const plugrad_view& own_delta)
 }
 
 template <class T> struct Pointers {
-  const T *left, *right, *left_value, *right_value, *mask;
+  const T *left, *right, *left_value, *right_value;
+  MaskOperand<T> mask;
   const AccumulatorOf<T>*lse, *delta;
   T* out;
 };
@@ -92,7 +95,8 @@ template <class T> struct Pointers {
 // A block's operands, for one matrix of queries.
 template <class T> struct Place {
   using A = AccumulatorOf<T>;
-  MatrixOf<const T> left, right, left_value, right_value, mask;
+  MatrixOf<const T> left, right, left_value, right_value;
+  Mask<T> mask;
   MatrixOf<const A> lse, delta;
 
   __device__ Place(const Gradient& g, const Pointers<T>& p, const Reach<Gradient::kOperands>& owner,
@@ -101,7 +105,7 @@ template <class T> struct Place {
         right{p.right + owner.at[Gradient::kRight] + sharer.at[Gradient::kRight], g.right},
         left_value{p.left_value + owner.at[Gradient::kLeftValue] + sharer.at[Gradient::kLeftValue], g.left_value},
         right_value{p.right_value + owner.at[Gradient::kRightValue] + sharer.at[Gradient::kRightValue], g.right_value},
-        mask{p.mask + owner.at[Gradient::kMask] + sharer.at[Gradient::kMask], g.mask},
+        mask(p.mask.matrix(owner.at[Gradient::kMask] + sharer.at[Gradient::kMask], g.mask)),
         lse{p.lse + owner.at[Gradient::kLse] + sharer.at[Gradient::kLse], g.lse},
         delta{p.delta + owner.at[Gradient::kDelta] + sharer.at[Gradient::kDelta], g.delta} {}
 };
@@ -113,7 +117,7 @@ __device__ __forceinline__ A weight_of(const Gradient& g, const Place<T>& place,
   if (g.is_causal && (g.rows_are_queries ? column > row : row > column)) return 0;
   const A lse = place.lse.at(row, column);
   if (lse == kBottom<A>) return 0;
-  return std::exp(product * static_cast<A>(g.scale) + static_cast<A>(place.mask.at(row, column)) - lse);
+  return std::exp(product * static_cast<A>(g.scale) + place.mask.at(row, column) - lse);
 }
 
 // Returns the weights of rows from `row` on and columns from `column` on, or their slopes.
@@ -211,7 +215,7 @@ template <class T> void launch_gradient(const Call& call, const Submission& subm
                              in(is_query ? 2 : 1),
                              in(is_query ? 0 : 3),
                              in(is_query ? 3 : 0),
-                             in(4),
+                             MaskOperand<T>(call.in(4)),
                              data<const AccumulatorOf<T>>(call.in(6)),
                              delta,
                              out};
@@ -236,7 +240,7 @@ template <class T> uint64_t workspace(const Call& call) {
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
   return {with_workspace<workspace<T>>(
-      kernel<submit<attention_backward<T>>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>, kMemoryOnly))...};
+      kernel<submit<attention_backward<T>>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>))...};
 }
 constexpr auto kRows = rows(kFloating);
 

@@ -61,8 +61,8 @@ class Blas {
 
   // Returns NVIDIA's recommended workspace size for the selected device, in bytes.
   static uint64_t workspace_bytes();
-  // Returns a handle for one stream of the selected device, or null, with nothing allocated, if cuBLAS fails or device memory
-  // is exhausted.
+  // Returns a handle for one stream of the selected device. If cuBLAS fails or device memory is exhausted, returns null and
+  // leaves nothing allocated.
   std::unique_ptr<const BlasHandle> handle(cudaStream_t stream) const;
   // Lets the handle submit to another stream. Returns false if cuBLAS fails.
   bool point(const BlasHandle& handle, cudaStream_t stream) const;

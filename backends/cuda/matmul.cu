@@ -36,8 +36,8 @@ Plain plain(const Matrix& matrix, int64_t rows, int64_t columns) {
   return {false, false, 0};
 }
 
-// Writes the addresses of the matrices from number `first` on: all of b, then of a, then of c. A kernel writes them because a
-// graph cannot contain an upload from memory of the host that a later op overwrites.
+// Writes the addresses of the matrices from number `first` on: all of b, then of a, then of c. An upload of the addresses
+// could not be part of a graph: its source in the host's memory would have to live as long as the graph.
 __global__ void __launch_bounds__(kBlock)
     pointers_kernel(const __grid_constant__ Product p, void** to, int64_t first, int batches, int64_t size) {
   const int i = static_cast<int>(blockIdx.x) * kBlock + static_cast<int>(threadIdx.x);

@@ -1,6 +1,7 @@
 #include <backends/reference/kernels.hpp>
 #include <plugrad/sdk/loops/accumulator.hpp>
 #include <plugrad/sdk/loops/elements.hpp>
+#include <plugrad/sdk/mask.hpp>
 
 #include <cmath>
 #include <vector>
@@ -48,17 +49,19 @@ struct Sizes {
 template <class T> class Scores {
  public:
   Scores(const Batch& batch, const plugrad_view* const* inputs, const Sizes& sizes, const plugrad_attention& attributes)
-      : query_(batch.of<const T>(*inputs[0])), key_(batch.of<const T>(*inputs[1])), mask_(batch.of<const T>(*inputs[3])),
-        sizes_(sizes), attributes_(attributes) {}
+      : query_(batch.of<const T>(*inputs[0])), key_(batch.of<const T>(*inputs[1])),
+        mask_(batch.of<const T>(mask_view(*inputs[3], *inputs[0], *inputs[1]))),
+        number_(is_immediate(*inputs[3]) ? immediate<double>(*inputs[3]) : 0), sizes_(sizes), attributes_(attributes) {}
   double operator()(int64_t i, int64_t j) const {
     if (attributes_.causal && j > i) return -HUGE_VAL;
     Accumulator<double> sum;
     for (int64_t c = 0; c < sizes_.e; ++c) sum.add(query_.number(i, c) * key_.number(j, c));
-    return sum.total() * attributes_.scale + mask_.number(i, j);
+    return sum.total() * attributes_.scale + (mask_.first ? mask_.number(i, j) : number_);
   }
 
  private:
   Matrix<const T> query_, key_, mask_;
+  double number_;  // in the place of a mask
   const Sizes& sizes_;
   const plugrad_attention& attributes_;
 };
@@ -154,9 +157,8 @@ template <class T> void attention_backward(const Call& call) {
 }
 
 template <class... T> constexpr auto attention_rows(Types<T...>) {
-  constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
-  return join(std::array{kernel<attention<T>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemory)...},
-              std::array{kernel<attention_backward<T>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>, kMemory)...});
+  return join(std::array{kernel<attention<T>>(PLUGRAD_OP_ATTENTION, element_dtype<T>)...},
+              std::array{kernel<attention_backward<T>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>)...});
 }
 constexpr auto kAttentionRows = attention_rows(kFloating);
 

@@ -1,6 +1,8 @@
 // ATTENTION and ATTENTION_BACKWARD.
 #include <backends/vulkan/grid.hpp>
 
+#include <plugrad/sdk/mask.hpp>
+
 namespace plugrad::vulkan {
 namespace {
 
@@ -38,6 +40,15 @@ class AttentionMaker {
     a_.row[k] = static_cast<int32_t>(row);
     a_.column[k] = static_cast<int32_t>(column);
     for (uint32_t i = 0; i < a_.rank; ++i) a_.batch[k][i] = stride_of(view, axes_[i]);
+    return *this;
+  }
+  // query, key: operands of the same call. In the place of a mask, the shader gets an address that it may read.
+  AttentionMaker& mask(const plugrad_view& mask, const plugrad_view& query, const plugrad_view& key) {
+    add(kMask, mask_view(mask, query, key));
+    a_.has_mask = !is_immediate(mask);
+    if (a_.has_mask) return *this;
+    a_.number = immediate<float>(mask);
+    a_.base[kMask] = reinterpret_cast<uint64_t>(data<char>(query));
     return *this;
   }
   AttentionMaker& products(uint64_t address) {
@@ -90,7 +101,8 @@ void record(VulkanStream::Recording& recording, VkPipeline pipeline, const Atten
 
 void attend(const Call& call) {  // out, lse; query, key, value, mask
   AttentionMaker maker(call.in(0), call.in(1), call.in(2), call.attributes<plugrad_attention>());
-  for (int k = kQuery; k <= kMask; ++k) maker.add(k, call.in(k));
+  for (int k = kQuery; k <= kValue; ++k) maker.add(k, call.in(k));
+  maker.mask(call.in(3), call.in(0), call.in(1));
   const Attention tiles = maker.add(kOut, call.out(0)).add(kLse, call.out(1)).of_out();
   auto& stream = call.stream<VulkanStream>();
   stream.demand_sound();
@@ -105,7 +117,7 @@ uint64_t backward_workspace(const Call& call) { return static_cast<uint64_t>(cal
 void attend_backward(const Call& call) {  // gradients of query, key, value; grad, query, key, value, mask, out, lse
   const plugrad_view &query = call.in(1), &key = call.in(2), &value = call.in(3);
   AttentionMaker maker(query, key, value, call.attributes<plugrad_attention>());
-  maker.add(kGrad, call.in(0)).add(kQuery, query).add(kKey, key).add(kValue, value).add(kMask, call.in(4));
+  maker.add(kGrad, call.in(0)).add(kQuery, query).add(kKey, key).add(kValue, value).mask(call.in(4), query, key);
   maker.add(kOut, call.in(5)).add(kLse, call.in(6)).products(reinterpret_cast<uint64_t>(call.workspace()));
   maker.add(kGradQuery, call.out(0)).add(kGradKey, call.out(1)).add(kGradValue, call.out(2));
   const Attention queries = maker.of_grad_query(), keys = maker.of_keys();
@@ -122,11 +134,9 @@ void attend_backward(const Call& call) {  // gradients of query, key, value; gra
 }  // namespace
 
 void add_attention_rows(RowList& list) {
-  constexpr uint16_t kInMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
-  list.add(kernel<attend>(PLUGRAD_OP_ATTENTION, PLUGRAD_F32, kInMemory), "attention");
-  list.add(
-      with_workspace<backward_workspace>(kernel<attend_backward>(PLUGRAD_OP_ATTENTION_BACKWARD, PLUGRAD_F32, kInMemory)),
-      "attention", 6);
+  list.add(kernel<attend>(PLUGRAD_OP_ATTENTION, PLUGRAD_F32), "attention");
+  list.add(with_workspace<backward_workspace>(kernel<attend_backward>(PLUGRAD_OP_ATTENTION_BACKWARD, PLUGRAD_F32)),
+           "attention", 6);
 }
 
 }  // namespace plugrad::vulkan

@@ -61,8 +61,9 @@ struct Attention {
   uint32_t extent[8];
   int64_t batch[10][8];
   int32_t row[10], column[10];
-  float scale;
+  float scale, number;
+  uint32_t has_mask;
 };
-static_assert(sizeof(Attention) == 88 + 40 + 32 + 640 + 80 + 8);
+static_assert(sizeof(Attention) == 88 + 40 + 32 + 640 + 80 + 16);
 
 }  // namespace plugrad::vulkan

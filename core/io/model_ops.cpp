@@ -108,13 +108,14 @@ Tensor product_plus(const Applied& n) { return affine(n.in(0), transpose(n.in(1)
 Tensor quantized_product(const Applied& n) { return quantized_matmul(n.in(0), n.in(1), n.in(2)); }
 Tensor gelu_exact(const Applied& n) { return gelu(n.in(0)); }
 Tensor gelu_tanh(const Applied& n) { return gelu(n.in(0), Approximation::tanh); }
-// A causal attention has no mask: the functions that record it pass a single zero as the mask.
+// The number 0 in the place of a mask means that there is none. Older files have a single zero in memory.
 Tensor attention(const Applied& n) {
-  const bool causal = n.flag("causal");
-  const Shape& mask = n.op.inputs[3].view ? n.op.inputs[3].view->strides : n.shape();
-  if (causal && std::ranges::any_of(mask, [](int64_t stride) { return stride != 0; }))
+  const bool causal = n.flag("causal"), is_number = n.is_number(3);
+  if (is_number && n.op.inputs[3].number.real() != 0) throw Error(Code::invalid, "its mask is a number that is not 0");
+  if (causal && !is_number && std::ranges::any_of(n.op.inputs[3].view->strides, [](int64_t stride) { return stride != 0; }))
     throw Error(Code::invalid, "it is causal and has a mask");
-  return scaled_dot_product_attention(n.in(0), n.in(1), n.in(2), causal ? Tensor() : n.in(3), 0, causal, n.number("scale"));
+  const Tensor mask = causal || is_number ? Tensor() : n.in(3);
+  return scaled_dot_product_attention(n.in(0), n.in(1), n.in(2), mask, 0, causal, n.number("scale"));
 }
 Tensor gathered(const Applied& n) { return gather(n.in(0), n.axis(), n.in(1)); }
 Tensor scattered(const Applied& n) { return scatter_add(n.before, n.axis(), n.in(0), n.in(1)); }

@@ -41,7 +41,7 @@ void group_heads(AttentionOperands& o) {
   o.query = unflatten(o.query, -3, {heads, each});
   o.key = unsqueeze(o.key, -3);
   o.value = unsqueeze(o.value, -3);
-  if (o.mask.rank() < 3) return;
+  if (!o.mask.defined() || o.mask.rank() < 3) return;
   o.mask = o.mask.size(-3) == 1 ? unsqueeze(o.mask, -3) : unflatten(o.mask, -3, {heads, each});
 }
 
@@ -56,19 +56,19 @@ Tensor added_mask(const AttentionOperands& o, const Shape& scores) {
 
 // Gives the operands the shapes expected by the op. Returns whether they have such shapes.
 bool align(AttentionOperands& o) {
-  if (!o.mask.defined()) o.mask = zeros({1, 1}, o.query.dtype(), o.query.device());
   if (o.shares_heads && o.key.size(-3) != o.query.size(-3)) {
-    const bool fits = o.mask.rank() < 3 || o.mask.size(-3) == 1 || o.mask.size(-3) == o.query.size(-3);
+    const bool fits = !o.mask.defined() || o.mask.rank() < 3 || o.mask.size(-3) == 1 || o.mask.size(-3) == o.query.size(-3);
     if (o.value.size(-3) != o.key.size(-3) || !fits) return false;
     group_heads(o);
   }
   const Shape keys = broadcast_shapes(heads_of(o.key), heads_of(o.value));
   const Shape batch = broadcast_shapes(heads_of(o.query), keys), scores = with(batch, o.query.size(-2), o.key.size(-2));
-  if (scores.rank() > PLUGRAD_MAX_RANK || broadcast_shapes(o.mask.shape(), scores) != scores) return false;
+  if (scores.rank() > PLUGRAD_MAX_RANK) return false;
+  if (o.mask.defined() && broadcast_shapes(o.mask.shape(), scores) != scores) return false;
   o.query = expand(o.query, with(batch, o.query.size(-2), o.query.size(-1)));
   o.key = of_rank(expand(o.key, with(keys, o.key.size(-2), o.key.size(-1))), scores.rank());
   o.value = of_rank(expand(o.value, with(keys, o.value.size(-2), o.value.size(-1))), scores.rank());
-  o.mask = added_mask(o, scores);
+  if (o.mask.defined()) o.mask = added_mask(o, scores);
   return true;
 }
 
@@ -118,19 +118,25 @@ class AttentionCall final : public Function {
     std::vector<Tensor> out;
     for (int i = 0; i < 3; ++i) out.push_back(empty_in_order_of(x[i], x[i].shape()));
     const plugrad_attention attributes = attributes_of(operands_);
-    if (try_run(Op::ATTENTION_BACKWARD, {out[0], out[1], out[2]}, {grad, x[0], x[1], x[2], x[3], x[4], x[5]}, attributes))
+    const MaskOperand mask(x[3], x[0].dtype());
+    if (try_run(Op::ATTENTION_BACKWARD, {out[0], out[1], out[2]}, {grad, x[0], x[1], x[2], mask, x[4], x[5]}, attributes))
       return out;
     count_decomposition(grad);
     return composed(grad, x);
   }
 
-  // The gradients of key and value are summed over the axes along which they are shared.
-  std::vector<Tensor> composed(const Tensor& grad, const std::vector<Tensor>& x) const {
-    const Tensor scores = mul(matmul(x[0], transpose(x[1])), operands_.scale);
-    const Tensor weights = attention_weights(scores, operands_.causal ? Tensor() : x[3], operands_.causal);
-    const Tensor change = matmul(grad, transpose(x[2]));
+  // The gradients of key and value are summed over the axes along which they are shared. Halves are rounded once: at the
+  // end.
+  std::vector<Tensor> composed(const Tensor& grad_out, const std::vector<Tensor>& x) const {
+    const Tensor query = at_least_f32(x[0]), key = at_least_f32(x[1]), value = at_least_f32(x[2]);
+    const Tensor mask = x[3].defined() ? at_least_f32(x[3]) : Tensor(), grad = at_least_f32(grad_out);
+    const Tensor scores = mul(matmul(query, transpose(key)), operands_.scale);
+    const Tensor weights = attention_weights(scores, mask, operands_.causal);
+    const Tensor change = matmul(grad, transpose(value));
     const Tensor slopes = mul(mul(weights, sub(change, sum(mul(change, weights), {-1}, true))), operands_.scale);
-    return {matmul(slopes, x[1]), matmul(transpose(slopes), x[0]), matmul(transpose(weights), grad)};
+    const DType dtype = x[0].dtype();
+    return {cast(matmul(slopes, key), dtype), cast(matmul(transpose(slopes), query), dtype),
+            cast(matmul(transpose(weights), grad), dtype)};
   }
 
   AttentionOperands operands_;
@@ -141,22 +147,12 @@ bool is_recorded(const AttentionOperands& o) {
   return recording() && (o.query.requires_grad() || o.key.requires_grad() || o.value.requires_grad());
 }
 
-// Devices without ATTENTION_BACKWARD of halves are many, and its composition would round between its ops.
-Tensor attention_in_f32(AttentionOperands o) {
-  const DType dtype = o.query.dtype();
-  for (Tensor* each : {&o.query, &o.key, &o.value}) *each = cast(*each, DType::f32);
-  if (o.mask.defined() && o.mask.dtype() == dtype) o.mask = cast(o.mask, DType::f32);
-  const Tensor out = fused_attention(o);
-  return out.defined() ? cast(out, dtype) : out;
-}
-
 }  // namespace
 
 Tensor fused_attention(const AttentionOperands& operands) {
   AttentionOperands o = operands;
   if (!o.query.count() || !o.key.count() || !o.value.count()) return {};
   if (recording() && o.mask.defined() && o.mask.requires_grad()) return {};
-  if (is_recorded(o) && is_half(dtype_of(o.query))) return attention_in_f32(o);
   const bool grouped = o.shares_heads && o.key.size(-3) != o.query.size(-3);
   if (!align(o)) return {};
   const Shape shape = with(heads_of(o.query), o.query.size(-2), o.value.size(-1));
@@ -164,7 +160,8 @@ Tensor fused_attention(const AttentionOperands& operands) {
   const Tensor lse = empty(Op::ATTENTION, device_of(o.query), with(heads_of(o.query), o.query.size(-2), 1),
                            accumulator_dtype(dtype_of(o.query)));
   const plugrad_attention attributes = attributes_of(o);
-  if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, attributes)) return {};
+  const MaskOperand mask(o.mask, o.query.dtype());
+  if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, mask}, attributes)) return {};
   if (is_recorded(o)) {
     const std::vector<Tensor> inputs{o.query, o.key, o.value};
     out = apply_function<AttentionCall>(inputs, std::move(o), std::move(out), lse)[0];

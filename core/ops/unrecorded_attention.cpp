@@ -1,5 +1,6 @@
 // Attention and its gradients without a graph, for libraries with an autograd of their own.
 #include <core/ops/backward.hpp>
+#include <core/ops/fused_attention.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/gradients.hpp>
@@ -19,7 +20,7 @@ namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 struct Operands {
-  Tensor query, key, value, mask;  // mask: added to the scores, in their shape
+  Tensor query, key, value, mask;  // mask: added to the scores, in their shape, unless it is undefined
   plugrad_attention attributes;
 };
 
@@ -47,18 +48,17 @@ Operands operands_of(const char* name, const Tensor& query, const Tensor& key, c
                      ": expected (.., l, e), (.., s, e) and (.., s, v)");
   if (mask.defined() && is_causal) refuse(name, "is_causal excludes mask: put the triangle into the mask");
   if (mask.defined()) require_gradient(name, query, mask);
-  const Tensor added = mask.defined() ? mask : zeros({1, 1}, query.dtype(), query.device());
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(query.size(-1), 1))));
   return {query,
           key,
           value,
-          expand(added, with(query, query.size(-2), key.size(-2))),
+          mask.defined() ? expand(mask, with(query, query.size(-2), key.size(-2))) : Tensor(),
           {sizeof(plugrad_attention), is_causal ? 1u : 0u, factor}};
 }
 
 Tensor scores_of(const Operands& o) {
   const Tensor products = mul(matmul(at_least_f32(o.query), transpose(at_least_f32(o.key))), o.attributes.scale);
-  if (!o.attributes.causal) return add(products, at_least_f32(o.mask));
+  if (!o.attributes.causal) return o.mask.defined() ? add(products, at_least_f32(o.mask)) : products;
   const Tensor seen = tril(ones({products.size(-2), products.size(-1)}, DType::boolean, products.device()));
   return where(seen, products, kNever);
 }
@@ -78,7 +78,8 @@ Attention attention_with_lse(const Tensor& query, const Tensor& key, const Tenso
     DeviceState& device = device_of(query);
     const Tensor out = empty(Op::ATTENTION, device, with(query, query.size(-2), value.size(-1)), dtype_of(query));
     const Tensor lse = empty(Op::ATTENTION, device, with(query, query.size(-2), 1), accumulator_dtype(dtype_of(query)));
-    if (try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, o.attributes))
+    const MaskOperand added(o.mask, query.dtype());
+    if (try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, added}, o.attributes))
       return {out, reshape(lse, row_shape(query))};
     count_decomposition(query);
   }
@@ -108,7 +109,8 @@ AttentionGradients attention_backward(const Tensor& grad, const Tensor& query, c
       return empty_like(Op::ATTENTION_BACKWARD, device_of(x), view_of(x), dtype_of(x));
     };
     const AttentionGradients all{alike(query), alike(key), alike(value)};
-    if (try_run(Op::ATTENTION_BACKWARD, {all.query, all.key, all.value}, {grad, o.query, o.key, o.value, o.mask, out, sums},
+    const MaskOperand added(o.mask, query.dtype());
+    if (try_run(Op::ATTENTION_BACKWARD, {all.query, all.key, all.value}, {grad, o.query, o.key, o.value, added, out, sums},
                 o.attributes))
       return all;
     count_decomposition(query);

@@ -132,6 +132,18 @@ TEST(Attention, HalvesAreRoundedOnceAndHaveGradients) {
   EXPECT_TRUE(close(cast(found, DType::f64), {2, 20, 4}, elements(wanted), 0.05));
 }
 
+// What is recorded of halves has their size, and the forward pass needs no kernel more than without a graph.
+TEST(Attention, RecordedHalvesStayHalves) {
+  const Tensor x = cast(of(DType::f64, spread(2 * 20 * 4, -1, 1), {2, 20, 4}), DType::bf16);
+  const auto kernels = [](const Tensor& of) {
+    const uint64_t before = of.device().counters().kernels;
+    const Tensor out = scaled_dot_product_attention(of, of, of);
+    return of.device().counters().kernels - before;
+  };
+  kernels(x);  // it loads the kernels
+  EXPECT_EQ(kernels(x.detach().requires_grad_()), kernels(x));
+}
+
 // A query that sees no key has the gradient 0.
 TEST(Attention, GradientOfAQueryWithoutKeys) {
   const Tensor query = counting({2, 2}).requires_grad_(), key = counting({3, 2});

@@ -19,7 +19,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer At
   uint extent[8];
   int64_t batch[10][8];                   // strides in elements
   int row[10], column[10];                // strides in elements; a matrix spans less than 2^31 elements
-  float scale;
+  float scale, number;                    // number: added to each score if has_mask is 0
+  uint has_mask;
 };
 layout(push_constant) uniform Push { Attention p; };
 REFERENCE(Element, float, 4)
@@ -124,7 +125,9 @@ float over_row(float mine, const bool is_sum) {
 // attention hides.
 float score(Side mask, uint query, uint key, float product) {
   bool is_seen = query < p.l && key < p.s && (p.causal == 0 || key <= query);
-  return is_seen ? product * p.scale + element(mask, query, key) : -INFINITE;
+  float added = p.number;
+  if (p.has_mask != 0) added = element(mask, query, key);
+  return is_seen ? product * p.scale + added : -INFINITE;
 }
 
 void put(Side to, uint row, uint column, vec4 values) {

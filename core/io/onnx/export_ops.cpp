@@ -190,7 +190,7 @@ Names attention_of(const Exported& e) {
     for (int64_t i = 0; i < queries; ++i)
       for (int64_t j = 0; j < keys; ++j) mask.push_back(j <= i ? 0 : -std::numeric_limits<double>::infinity());
     scores = e.g.node("Add", {scores, e.g.constant(mask, {queries, keys}, e.dtype())});
-  } else {
+  } else if (e.op.inputs[3].view || e.op.inputs[3].number.real() != 0) {
     scores = e.g.node("Add", {scores, e.in(3)});
   }
   return {e.g.node("MatMul", {e.g.node("Softmax", {scores}, attribute("axis", int64_t{-1})), e.in(2)})};

@@ -26,10 +26,22 @@ struct Plan {
   Immediates immediates;
 };
 
+// Returns whether a number stands for an operand of more elements. Sets their shape: that of all operands of an elementwise
+// op, or that of the scores of attention.
+bool stands_for_many(const OpCall& call, plugrad_view& shape) {
+  if (is_elementwise(call.opcode)) shape = *call.views[0];
+  if (!is_attention(call.opcode)) return is_elementwise(call.opcode);
+  const plugrad_view* const* query = call.views + call.outputs + (call.opcode == PLUGRAD_OP_ATTENTION_BACKWARD);
+  shape = *query[0];
+  shape.shape[shape.rank - 1] = query[1]->shape[shape.rank - 2];
+  set_dense(shape, 1);
+  return true;
+}
+
 // The operands of a call, replaced according to a plan.
 class Replacement {
  public:
-  Replacement(const OpCall& call, Plan plan) : call_(call), plan_(plan), elementwise_(is_elementwise(call.opcode)) {}
+  Replacement(const OpCall& call, Plan plan) : call_(call), plan_(plan), is_many_(stands_for_many(call, shape_)) {}
 
   // The layout class of the replaced call.
   uint16_t layout() const {
@@ -55,7 +67,7 @@ class Replacement {
   uint16_t planned_layout(const plugrad_view& v) const {
     if (!(v.layout & PLUGRAD_IMMEDIATE)) return plan_.dense ? v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0 : v.layout;
     if (plan_.immediates == Immediates::keep) return PLUGRAD_IMMEDIATE;
-    return plan_.immediates == Immediates::broadcast && elementwise_ ? PLUGRAD_STRIDED | PLUGRAD_BROADCAST : 0;
+    return plan_.immediates == Immediates::broadcast && is_many_ ? PLUGRAD_STRIDED | PLUGRAD_BROADCAST : 0;
   }
 
   void replace(DeviceState& device, int i) {
@@ -74,14 +86,12 @@ class Replacement {
     storages_[i] = made_[i]->storage.get();
   }
 
-  // Stores an immediate in memory: with the output's shape if the op is elementwise, else as a single element.
+  // Stores an immediate in memory.
   Dense memory_for(DeviceState& device, const plugrad_view& value) const {
-    if (!elementwise_ || plan_.immediates == Immediates::broadcast) {
-      Dense one = filled(device, value, value);
-      if (elementwise_) broadcast(one.view, *call_.views[0]);
-      return one;
-    }
-    return filled(device, *call_.views[0], value);
+    if (is_many_ && plan_.immediates == Immediates::full) return filled(device, shape_, value);
+    Dense one = filled(device, value, value);
+    if (is_many_) broadcast(one.view, shape_);
+    return one;
   }
 
   static void broadcast(plugrad_view& one, const plugrad_view& to) {
@@ -94,7 +104,8 @@ class Replacement {
 
   const OpCall& call_;
   Plan plan_;
-  bool elementwise_;
+  plugrad_view shape_;  // of an operand for which a number stands
+  bool is_many_;        // a number stands for several elements
   std::optional<Dense> made_[PLUGRAD_MAX_OPERANDS];
   const plugrad_view* views_[PLUGRAD_MAX_OPERANDS];
   Storage* storages_[PLUGRAD_MAX_OPERANDS];

@@ -20,6 +20,9 @@ constexpr bool is_elementwise(uint32_t opcode) {
   const OpInfo* op = op_info(opcode);
   return op && op->shape == OpShape::elementwise;
 }
+constexpr bool is_attention(uint32_t opcode) {
+  return opcode == PLUGRAD_OP_ATTENTION || opcode == PLUGRAD_OP_ATTENTION_BACKWARD;
+}
 // Whether the op reads this output before it writes it.
 constexpr bool is_in_out(uint32_t opcode, int operand) {
   const OpInfo* op = op_info(opcode);

@@ -104,6 +104,8 @@ struct OpInfo {
   }
   // The inputs that may be immediates, and the inputs of one element, as bit sets.
   constexpr uint32_t immediate_inputs() const {
+    if (opcode == PLUGRAD_OP_ATTENTION) return 1u << 3;  // the mask
+    if (opcode == PLUGRAD_OP_ATTENTION_BACKWARD) return 1u << 4;
     const bool numbers = shape == OpShape::generate || shape == OpShape::elementwise || shape == OpShape::random;
     return numbers || shape == OpShape::update ? (1u << inputs) - 1 : 0;
   }
