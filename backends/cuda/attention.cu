@@ -267,7 +267,7 @@ template <class T> uint64_t workspace(const Call& call) {
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
   return {with_workspace<workspace<T>>(kernel<submit<attention<T>>>(PLUGRAD_OP_ATTENTION, element_dtype<T>))...};
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kWithHalves);
 
 }  // namespace
 

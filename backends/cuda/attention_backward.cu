@@ -242,7 +242,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T
   return {with_workspace<workspace<T>>(
       kernel<submit<attention_backward<T>>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>))...};
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kWithHalves);
 
 }  // namespace
 

@@ -57,6 +57,17 @@ template <class T> struct Statistics {
   __device__ __forceinline__ const Normal<A>& normal(const Normal<A>& state, uint64_t) const { return state; }
 };
 
+// The sums of the gradients of channels. The workspace keeps them as they are computed: the outputs may be halves.
+template <class T> struct KeptSums : GradientReducer<T, Statistics<T>> {
+  using Sums = typename GradientReducer<T, Statistics<T>>::Sums;
+  Sums* kept;
+
+  __device__ void finish(uint64_t c, const Sums& sums) const {
+    GradientReducer<T, Statistics<T>>::finish(c, sums);
+    kept[c] = sums;
+  }
+};
+
 template <class T> struct Forward {
   using A = AccumulatorOf<T>;
   Statistics<T> statistics;
@@ -76,14 +87,15 @@ template <class T> struct Forward {
 template <class T> struct Backward {
   using A = AccumulatorOf<T>;
   Statistics<T> statistics;
-  const T *grad, *x, *weight, *products, *grads;  // the sums of the channels
-  A elements;                                     // of a channel
+  const T *grad, *x, *weight;
+  const GradientSums<A>* sums;  // of the channels
+  A elements;                   // of a channel
   T* out;
 
   template <int V> __device__ __forceinline__ void apply(uint64_t c, uint64_t at) const {
     const Normal<A> normal = statistics.channel(c);
-    const A factor = normal.scale * static_cast<A>(weight[c]), mean = static_cast<A>(grads[c]) / elements,
-            along = static_cast<A>(products[c]) / elements;
+    const A factor = normal.scale * static_cast<A>(weight[c]), mean = sums[c].grad / elements,
+            along = sums[c].product / elements;
     const Pack<T, V> pack = *reinterpret_cast<const Pack<T, V>*>(x + at);
     Pack<T, V> result = *reinterpret_cast<const Pack<T, V>*>(grad + at);
 #pragma unroll
@@ -156,17 +168,12 @@ template <class T> void batch_norm_backward(const Call& call, const Submission& 
   T *const out = data<T>(call.out(0)), *const products = data<T>(call.out(1)), *const grads = data<T>(call.out(2));
   using A = AccumulatorOf<T>;
   const Statistics<T> statistics{data<const A>(call.in(3)), data<const A>(call.in(4)), epsilon_of<T>(call)};
-  const GradientReducer<T, Statistics<T>> reducer{grad, x, statistics, products, grads};
   const Channels channels = channels_of(call, view);
-  reduce_channels(submission, channels, reducer, call.workspace());
-  const Backward<T> backward{statistics,
-                             grad,
-                             x,
-                             data<const T>(call.in(2)),
-                             products,
-                             grads,
-                             static_cast<AccumulatorOf<T>>(channels.segments.length),
-                             out};
+  auto* const kept = reinterpret_cast<GradientSums<A>*>(call.workspace());
+  const KeptSums<T> reducer{{grad, x, statistics, products, grads}, kept};
+  reduce_channels(submission, channels, reducer, reinterpret_cast<char*>(kept + channels.count));
+  const Backward<T> backward{
+      statistics, grad, x, data<const T>(call.in(2)), kept, static_cast<AccumulatorOf<T>>(channels.segments.length), out};
   map_channels<T>(submission, view, {grad, x, out}, backward);
 }
 
@@ -174,7 +181,8 @@ template <class T> uint64_t forward_workspace(const Call& call) {
   return channels_of(call, call.in(0)).segments.partials() * sizeof(typename MomentsReducer<T>::Sums);
 }
 template <class T> uint64_t backward_workspace(const Call& call) {
-  return channels_of(call, call.in(1)).segments.partials() * sizeof(GradientSums<AccumulatorOf<T>>);
+  const Channels channels = channels_of(call, call.in(1));
+  return (channels.count + channels.segments.partials()) * sizeof(GradientSums<AccumulatorOf<T>>);
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
@@ -184,7 +192,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
               std::array{with_workspace<backward_workspace<T>>(
                   kernel<submit<batch_norm_backward<T>>>(PLUGRAD_OP_BATCH_NORM_BACKWARD, element_dtype<T>, kDense))...});
 }
-constexpr auto kRows = rows(kComputable);
+constexpr auto kRows = rows(kWithHalves);
 
 }  // namespace
 

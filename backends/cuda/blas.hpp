@@ -15,8 +15,8 @@ namespace cublas {
 using Status = int;
 using Handle = void*;
 inline constexpr int kSuccess = 0, kNoTranspose = 0, kTranspose = 1;
-inline constexpr int kFloat32 = 0, kFloat64 = 1, kBFloat16 = 14;             // cudaDataType
-inline constexpr int kCompute32 = 68, kCompute64 = 70, kCompute32Tf32 = 77;  // cublasComputeType_t
+inline constexpr int kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kBFloat16 = 14;  // cudaDataType
+inline constexpr int kCompute32 = 68, kCompute64 = 70, kCompute32Tf32 = 77;     // cublasComputeType_t
 inline constexpr int kDefaultAlgorithm = -1;
 // cublasMath_t: every partial sum has the type of the computation. By default cuBLAS may add partial sums of halves as
 // halves, which rounds a result more than once.

@@ -182,8 +182,8 @@ template <class... T> constexpr auto rows(uint32_t opcode, Types<T...>) {
   return std::array{with_workspace<workspace<T>>(kernel<submit<convolution<T>>>(opcode, element_dtype<T>, kDense))...};
 }
 constexpr auto kRows =
-    join(rows(PLUGRAD_OP_CONVOLUTION, kFloating), rows(PLUGRAD_OP_CONVOLUTION_BIAS, kFloating),
-         rows(PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, kFloating), rows(PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD, kFloating));
+    join(rows(PLUGRAD_OP_CONVOLUTION, kWithHalves), rows(PLUGRAD_OP_CONVOLUTION_BIAS, kWithHalves),
+         rows(PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, kWithHalves), rows(PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD, kWithHalves));
 
 }  // namespace
 

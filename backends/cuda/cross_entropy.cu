@@ -8,7 +8,7 @@ namespace {
 // Operands: x, loss, lse, target.
 template <class T, int V, class A = AccumulatorOf<T>>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_kernel(const __grid_constant__ Lines<4> lines, const Input<T> x, T* loss, T* lse,
+    cross_entropy_kernel(const __grid_constant__ Lines<4> lines, const Input<T> x, A* loss, A* lse,
                          const Input<int64_t> targets, const IndexReport report) {
   __shared__ Exponentials<A> shared[kBlock];
   for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
@@ -20,9 +20,9 @@ __global__ void __launch_bounds__(kBlock)
     const Exponentials<A> e = exponentials(lines.team, x, reach.at[0], lines.stride[0], n, held, shared);
     if (!n || lines.team.member() != 0) continue;
     const A rest = std::log(e.sum);
-    lse[reach.at[2]] = static_cast<T>(e.largest + rest);
+    lse[reach.at[2]] = e.largest + rest;
     if (target < 0 || target >= n) report();
-    else loss[reach.at[1]] = static_cast<T>(e.largest - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])) + rest);
+    else loss[reach.at[1]] = e.largest - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])) + rest;
   }
 }
 
@@ -30,15 +30,15 @@ __global__ void __launch_bounds__(kBlock)
 // three.
 template <class T, int V, class A = AccumulatorOf<T>>
 __global__ void __launch_bounds__(kBlock, 2)
-    cross_entropy_backward_kernel(const __grid_constant__ Lines<5> lines, T* out, const Input<T> x, const Input<T> grads,
-                                  const Input<T> lses, const Input<int64_t> targets, const IndexReport report) {
+    cross_entropy_backward_kernel(const __grid_constant__ Lines<5> lines, T* out, const Input<T> x, const Input<A> grads,
+                                  const Input<A> lses, const Input<int64_t> targets, const IndexReport report) {
   for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
     const uint64_t line = group * lines.team.teams() + lines.team.team();
     if (line >= lines.walk.count) continue;
     const int64_t n = lines.length;
     const Reach<5> reach = lines.walk.reach(line);
     const int64_t target = targets.at(reach.at[4]);
-    const A grad = static_cast<A>(grads.at(reach.at[2])), lse = static_cast<A>(lses.at(reach.at[3]));
+    const A grad = grads.at(reach.at[2]), lse = lses.at(reach.at[3]);
     if ((target < 0 || target >= n) && lines.team.member() == 0) report();
     for (int64_t from = 0; from < n; from += Turn<T, V>::length(lines.team)) {
       const Turn<T, V> turn(lines.team, from, n);
@@ -56,26 +56,28 @@ __global__ void __launch_bounds__(kBlock, 2)
 }
 
 template <class T> void forward(const Call& call, const Submission& submission) {
+  using A = AccumulatorOf<T>;
   const plugrad_view &x = call.in(0), &target = call.in(1);
   const Lines<4> lines({&x, &call.out(0), &call.out(1), &target}, 1);
   launch_lines<T>(
-      submission, lines, [](auto packs) { return cross_entropy_kernel<T, packs()>; }, Input<T>(x), data<T>(call.out(0)),
-      data<T>(call.out(1)), Input<int64_t>(target), submission.index_report());
+      submission, lines, [](auto packs) { return cross_entropy_kernel<T, packs()>; }, Input<T>(x), data<A>(call.out(0)),
+      data<A>(call.out(1)), Input<int64_t>(target), submission.index_report());
 }
 
 template <class T> void backward(const Call& call, const Submission& submission) {
+  using A = AccumulatorOf<T>;
   const plugrad_view &grad = call.in(0), &x = call.in(1), &target = call.in(2), &lse = call.in(3);
   const Lines<5> lines({&call.out(), &x, &grad, &lse, &target}, 1);
   launch_lines<T>(
       submission, lines, [](auto packs) { return cross_entropy_backward_kernel<T, packs()>; }, data<T>(call.out()),
-      Input<T>(x), Input<T>(grad), Input<T>(lse), Input<int64_t>(target), submission.index_report());
+      Input<T>(x), Input<A>(grad), Input<A>(lse), Input<int64_t>(target), submission.index_report());
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<submit<forward<T>>>(PLUGRAD_OP_CROSS_ENTROPY, element_dtype<T>, kMemoryOnly)...},
               std::array{kernel<submit<backward<T>>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, element_dtype<T>)...});
 }
-constexpr auto kRows = rows(kComputable);
+constexpr auto kRows = rows(kWithHalves);
 
 }  // namespace
 

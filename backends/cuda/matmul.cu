@@ -116,10 +116,11 @@ struct CudaTypes {
   int data, compute;
 };
 
-// bf16 products accumulate in f32.
+// Halves accumulate in f32.
 CudaTypes types_of(uint8_t dtype, bool tf32) {
   if (dtype == PLUGRAD_F64) return {cublas::kFloat64, cublas::kCompute64};
   if (dtype == PLUGRAD_BF16) return {cublas::kBFloat16, cublas::kCompute32};
+  if (dtype == PLUGRAD_F16) return {cublas::kFloat16, cublas::kCompute32};
   return {cublas::kFloat32, tf32 ? cublas::kCompute32Tf32 : cublas::kCompute32};
 }
 
@@ -157,7 +158,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL, element_dtype<T>, kMemoryOnly, kFlags)...},
               std::array{kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL_ADD, element_dtype<T>, kMemoryOnly)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kWithHalves);
 
 }  // namespace
 

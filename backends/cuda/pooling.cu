@@ -81,7 +81,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T
   constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
   return {kernel<submit<max_pool<T>>>(PLUGRAD_OP_MAX_POOL, element_dtype<T>, kDense)...};
 }
-constexpr auto kRows = rows(kComputable);
+constexpr auto kRows = rows(kWithHalves);
 
 }  // namespace
 

@@ -62,5 +62,6 @@ template <class T> void multiply_by_tiles(const Submission& submission, const Pr
 template void multiply_by_tiles<float>(const Submission&, const Product&);
 template void multiply_by_tiles<double>(const Submission&, const Product&);
 template void multiply_by_tiles<BFloat16>(const Submission&, const Product&);
+template void multiply_by_tiles<Float16>(const Submission&, const Product&);
 
 }  // namespace plugrad::cuda

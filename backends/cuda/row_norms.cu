@@ -206,8 +206,8 @@ template <bool centred, class... T> constexpr auto rows(uint32_t opcode, uint32_
               std::array{with_workspace<backward_workspace<T>>(
                   kernel<submit<row_norm_backward<centred, T>>>(gradient, element_dtype<T>, kDense))...});
 }
-constexpr auto kRows = join(rows<true>(PLUGRAD_OP_LAYER_NORM, PLUGRAD_OP_LAYER_NORM_BACKWARD, kFloating),
-                            rows<false>(PLUGRAD_OP_RMS_NORM, PLUGRAD_OP_RMS_NORM_BACKWARD, kFloating));
+constexpr auto kRows = join(rows<true>(PLUGRAD_OP_LAYER_NORM, PLUGRAD_OP_LAYER_NORM_BACKWARD, kWithHalves),
+                            rows<false>(PLUGRAD_OP_RMS_NORM, PLUGRAD_OP_RMS_NORM_BACKWARD, kWithHalves));
 
 }  // namespace
 

@@ -28,6 +28,9 @@ Rows convolution_rows();
 Rows indexing_rows();
 Rows pooling_rows();
 
+// The floating types of kernels whose work outweighs the conversion of halves: products, attention, convolutions and rows.
+inline constexpr Types<float, double, BFloat16, Float16> kWithHalves{};
+
 // The layouts of kernels without immediate operands.
 inline constexpr uint16_t kMemoryOnly = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
 

@@ -102,8 +102,8 @@ template <class F, class G, class... T> constexpr auto rows(uint32_t opcode, uin
               std::array{kernel<submit<backward<G, T>>>(gradient, element_dtype<T>)...});
 }
 constexpr auto kRows =
-    join(rows<LogSoftmax, LogSoftmaxGradient>(PLUGRAD_OP_LOG_SOFTMAX, PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, kComputable),
-         rows<Softmax, SoftmaxGradient>(PLUGRAD_OP_SOFTMAX, PLUGRAD_OP_SOFTMAX_BACKWARD, kFloating));
+    join(rows<LogSoftmax, LogSoftmaxGradient>(PLUGRAD_OP_LOG_SOFTMAX, PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, kWithHalves),
+         rows<Softmax, SoftmaxGradient>(PLUGRAD_OP_SOFTMAX, PLUGRAD_OP_SOFTMAX_BACKWARD, kWithHalves));
 
 }  // namespace
 

@@ -53,18 +53,20 @@ template <class T> void softmax(const Call& call) {
 }
 
 template <class T> void cross_entropy(const Call& call) {
-  const Elements<T> loss(call.out(0)), lse(call.out(1)), x(call.in(0));
+  using W = AccumulatorType<T>;
+  const Elements<W> loss(call.out(0)), lse(call.out(1));
+  const Elements<T> x(call.in(0));
   const Elements<int64_t> target(call.in(1));
   const int64_t classes = call.in(0).shape[1], stride = x.strides[1];
   for_each(
       call.out(0),
-      [&](T& row_loss, T& row_lse, T& row, const int64_t& chosen) {
+      [&](W& row_loss, W& row_lse, T& row, const int64_t& chosen) {
         if (chosen < 0 || chosen >= classes)
           throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy] target " + std::to_string(chosen) +
                                                       " is out of range for " + std::to_string(classes) + " classes");
         const auto [largest, rest] = log_sum_exp(&row, classes, stride);
-        row_lse = static_cast<T>(largest + rest);
-        row_loss = static_cast<T>(largest - (&row)[chosen * stride] + rest);
+        row_lse = static_cast<W>(largest + rest);
+        row_loss = static_cast<W>(largest - (&row)[chosen * stride] + rest);
       },
       loss, lse, x, target);
 }
@@ -104,7 +106,8 @@ template <class T> void softmax_backward(const Call& call) {
 }
 
 template <class T> void cross_entropy_backward(const Call& call) {
-  Elements<T> grad(call.in(0)), lse(call.in(3));
+  using W = AccumulatorType<T>;
+  Elements<W> grad(call.in(0)), lse(call.in(3));
   Elements<int64_t> target(call.in(2));
   const Elements<T> out(call.out()), x(call.in(1));
   const int64_t classes = call.out().shape[1];
@@ -112,7 +115,7 @@ template <class T> void cross_entropy_backward(const Call& call) {
   // Operands of shape (n) do not move along the second axis: their strides are 0 there.
   for_each(
       call.out(),
-      [&](T& result, const T& g, const T& logit, const int64_t& chosen, const T& row_lse) {
+      [&](T& result, const W& g, const T& logit, const int64_t& chosen, const W& row_lse) {
         if (chosen < 0 || chosen >= classes)
           throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy_backward] target " + std::to_string(chosen) +
                                                       " is out of range for " + std::to_string(classes) + " classes");

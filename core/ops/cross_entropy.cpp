@@ -64,17 +64,18 @@ constexpr auto cross_entropy_grad = [](const Tensor& grad, const Tensor& x, cons
     if (try_run(Op::CROSS_ENTROPY_BACKWARD, {out}, {grad, x, target, lse})) return out;
     count_decomposition(x);
   }
-  const Tensor index = unsqueeze(target, 1);
+  const Tensor index = unsqueeze(target, 1), wide = at_least_f32(x);
   const Tensor one_hot =
-      scatter_add(zeros(x.shape(), x.dtype(), x.device()), 1, index, ones(index.shape(), x.dtype(), x.device()));
-  return mul(sub(exp(log_softmax(x, 1)), one_hot), unsqueeze(grad, 1));
+      scatter_add(zeros(x.shape(), wide.dtype(), x.device()), 1, index, ones(index.shape(), wide.dtype(), x.device()));
+  return cast(mul(sub(exp(log_softmax(wide, 1)), one_hot), unsqueeze(grad, 1)), x.dtype());
 };
 
 // The loss of each row, or an undefined tensor if the device has no kernel for it.
 Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
   static constexpr auto kRule = rule("cross_entropy", gradient<kInput0, kInput1, kInput2>(cross_entropy_grad));
   DeviceState& device = device_of(x);
-  const auto of_rows = [&] { return empty_like(Op::CROSS_ENTROPY, device, view_of(target), dtype_of(x)); };
+  const uint8_t wide = accumulator_dtype(dtype_of(x));
+  const auto of_rows = [&] { return empty_like(Op::CROSS_ENTROPY, device, view_of(target), wide); };
   Tensor loss = of_rows(), lse = of_rows();
   if (!try_run(Op::CROSS_ENTROPY, {loss, lse}, {x, target})) {
     count_decomposition(x);
@@ -91,6 +92,14 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
 }
 }  // namespace
 
+Tensor row_losses(const Tensor& x, const Tensor& target) {
+  require_logits(x, target);
+  Tensor loss;
+  if (x.count()) loss = native_cross_entropy(x, target);
+  if (loss.defined()) return loss;
+  return neg(squeeze(gather(log_softmax(at_least_f32(x), 1), 1, unsqueeze(target, 1)), {1}));
+}
+
 std::optional<int64_t> ignored_in(const Tensor& targets, std::optional<int64_t> ignore_index) {
   const plugrad_view& view = view_of(targets);
   const DeviceState& device = device_of(targets);
@@ -102,30 +111,34 @@ std::optional<int64_t> ignored_in(const Tensor& targets, std::optional<int64_t> 
   return std::ranges::find(values, *ignore_index) == values.end() ? std::nullopt : ignore_index;
 }
 
+namespace {
+// The result in the dtype of the accumulator.
+Tensor wide_cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const Tensor& weight,
+                          std::optional<int64_t> ignore_index, double label_smoothing) {
+  if (is_integer(targets.dtype()) && targets.dtype() != DType::i64)
+    return wide_cross_entropy(logits, cast(targets, DType::i64), reduction, weight, ignore_index, label_smoothing);
+  ignore_index = ignored_in(targets, ignore_index);
+  const bool plain = logits.rank() == 2 && targets.dtype() == DType::i64 && !weight.defined() && !ignore_index;
+  if (!plain || label_smoothing != 0)
+    return general_cross_entropy(logits, targets, reduction, {weight, ignore_index, label_smoothing});
+  return reduced(row_losses(logits, targets), reduction);
+}
+}  // namespace
+
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const Tensor& weight,
                      std::optional<int64_t> ignore_index, double label_smoothing) {
-  if (autocasting()) [[unlikely]]
-    return in_f32(cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);
   require_defined(logits, "cross_entropy");
   require_defined(targets, "cross_entropy");
   require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
-  if (is_integer(targets.dtype()) && targets.dtype() != DType::i64)
-    return cross_entropy(logits, cast(targets, DType::i64), reduction, weight, ignore_index, label_smoothing);
-  ignore_index = ignored_in(targets, ignore_index);
-  const bool plain = logits.rank() == 2 && targets.dtype() == DType::i64 && !weight.defined() && !ignore_index;
-  const auto in_wide = [&] {
-    return rounded_once(logits, cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);
-  };
-  if (!plain || label_smoothing != 0) {
-    if (are_halves(logits)) return in_wide();
-    return general_cross_entropy(logits, targets, reduction, {weight, ignore_index, label_smoothing});
+  if (!autocasting()) [[likely]] {
+    const Tensor loss = wide_cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
+    return cast(loss, logits.dtype());
   }
-  require_logits(logits, targets);
-  Tensor loss;
-  if (logits.count()) loss = native_cross_entropy(logits, targets);
-  if (!loss.defined() && are_halves(logits)) return in_wide();
-  if (!loss.defined()) loss = neg(squeeze(gather(log_softmax(logits, 1), 1, unsqueeze(targets, 1)), {1}));
-  return reduced(loss, reduction);
+  if (is_floating(targets.dtype()))
+    return in_f32(cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);
+  // The loss is f32 without logits in f32.
+  const WithoutAutocast own_dtypes;
+  return wide_cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
 }
 
 }  // namespace plugrad

@@ -240,11 +240,11 @@ namespace {
 Tensor entropy_of_probabilities(const Tensor& logits, const Tensor& targets, Reduction reduction,
                                 const ClassOptions& options) {
   require_together("cross_entropy", logits, targets);
-  const Tensor rows = class_rows(logits);
-  Tensor wanted = class_rows(targets), logs = log_softmax(rows, 1);
+  const Tensor rows = at_least_f32(class_rows(logits));
+  Tensor wanted = at_least_f32(class_rows(targets)), logs = log_softmax(rows, 1);
   const double smoothing = options.label_smoothing;
   if (smoothing > 0) wanted = add(mul(wanted, 1 - smoothing), smoothing / static_cast<double>(rows.size(1)));
-  if (options.weight.defined()) logs = mul(logs, options.weight);
+  if (options.weight.defined()) logs = mul(logs, at_least_f32(options.weight));
   const Tensor losses = neg(sum(mul(logs, wanted), {1}));
   return reduction == Reduction::none ? reshape(losses, target_shape(logits)) : reduced(losses, reduction);
 }
@@ -263,15 +263,16 @@ Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduct
   if (targets.dtype() == logits.dtype() && targets.shape() == logits.shape() && logits.rank())
     return entropy_of_probabilities(logits, targets, reduction, options);
   require_classes("cross_entropy", logits, targets, options.weight);
-  const Targets chosen = targets_of(targets, logits.dtype(), options);
+  const ClassOptions wide{detail::wide_argument(options.weight), options.ignore_index, smoothing};
+  const Targets chosen = targets_of(targets, accumulator_of(logits.dtype()), wide);
   const Tensor rows = class_rows(logits);
   if (smoothing == 0) {
-    const Tensor losses = counted(chosen.counts, cross_entropy(rows, chosen.index, Reduction::none, {}, std::nullopt));
+    const Tensor losses = counted(chosen.counts, row_losses(rows, chosen.index));
     return reduced_by_weight(losses, chosen.counts, targets.shape(), reduction);
   }
-  const Tensor logs = log_softmax(rows, 1), kept = kept_targets(reshape(targets, {targets.count()}), options);
+  const Tensor logs = log_softmax(at_least_f32(rows), 1), kept = kept_targets(reshape(targets, {targets.count()}), options);
   const Tensor own = counted(chosen.counts, neg(picked(logs, chosen.index)));
-  const Tensor losses = add(mul(own, 1 - smoothing), mul(smooth_losses(logs, kept, options), smoothing));
+  const Tensor losses = add(mul(own, 1 - smoothing), mul(smooth_losses(logs, kept, wide), smoothing));
   return reduced_by_weight(losses, chosen.counts, targets.shape(), reduction);
 }
 

@@ -179,7 +179,7 @@ std::vector<Problem> cross_entropy_problems(const Question& question, Random& ra
       Problem problem;
       problem.large = count_of(shape) > 10000;
       for (int k = 0; k < 2; ++k) problem.outputs.emplace_back(question.out(), Shape{shape[0]});
-      Array x = logits(question.out(), shape, kind, random);
+      Array x = logits(question.in(0), shape, kind, random);
       for (int64_t i = 0; i < x.count(); ++i)  // ops.md does not define rows with an infinite lse
         if (x.get(i) == HUGE_VALL || (x.get(i) == -HUGE_VALL && i % shape[1] == 0)) x.set(i, 1);
       problem.inputs.push_back(std::move(x));
@@ -209,12 +209,12 @@ std::vector<Problem> cross_entropy_backward_problems(const Question& question, R
   std::vector<Problem> list = cross_entropy_problems(question, random);
   for (Problem& problem : list) {
     const int64_t n = problem.inputs[0].shape()[0], c = problem.inputs[0].shape()[1];
-    Array x = random_array(question.out(), {n, c}, {-5, 5}, random), lse(question.out(), {n});
+    Array x = random_array(question.in(1), {n, c}, {-5, 5}, random), lse(question.in(3), {n});
     for_each_line(x.shape(), 1,
                   [&](const std::vector<int64_t>& line, int64_t row) { lse.set(row, log_sum_exp(x, line).value); });
     Array target = problem.inputs[1];
     problem.outputs.assign(1, Array(question.out(), {n, c}));
-    problem.inputs = {random_array(question.out(), {n}, {-2, 2}, random), std::move(x), std::move(target), std::move(lse)};
+    problem.inputs = {random_array(question.in(0), {n}, {-2, 2}, random), std::move(x), std::move(target), std::move(lse)};
   }
   return list;
 }

@@ -56,6 +56,20 @@ TEST(Autocast, ComputesWhatConvertedOperandsGive) {
   EXPECT_EQ(matmul(x, x).dtype(), DType::f32);
 }
 
+// A loss of halves is computed in f32 without logits in f32.
+TEST(Autocast, CrossEntropyKeepsItsLogits) {
+  const Tensor logits = cast(div(f32({3, 40}), 7), DType::bf16), targets = of(DType::i64, {1, 39, 0}, {3});
+  const Tensor wide = cast(logits, DType::f32).requires_grad_(), halves = logits.detach().requires_grad_();
+  const Tensor expected = cross_entropy(wide, targets);
+  const Autocast mixed(DType::bf16);
+  const Tensor loss = cross_entropy(halves, targets);
+  EXPECT_EQ(loss.dtype(), DType::f32);
+  EXPECT_TRUE(close(loss, {}, elements(expected), 1e-6));
+  const Tensor slopes = grad({loss}, {halves})[0];
+  EXPECT_EQ(slopes.dtype(), DType::bf16);
+  EXPECT_TRUE(close(slopes, {3, 40}, elements(cast(grad({expected}, {wide})[0], DType::bf16)), 1e-5));
+}
+
 TEST(Autocast, GivesGradientsTheirParametersDtype) {
   const Tensor x = f32({3, 4});
   Tensor weight = f32({2, 4}).requires_grad_(), loss;

@@ -166,6 +166,30 @@ TEST(Losses, SmallAndIgnoredTargets) {
   EXPECT_TRUE(close(grad({loss}, {x})[0], {2, 2}, {0, 0, 0.5, -0.5}));
 }
 
+// The loss and each element of the gradient are off by half a unit in the last place, also where the sum of exponentials is
+// large.
+TEST(Losses, CrossEntropyOfHalvesIsRoundedOnce) {
+  constexpr int64_t kRows = 4, kClasses = 300;
+  const Tensor targets = i64({7, 0, 299, 40});
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const double smoothing : {0.0, 0.1}) {
+      const Tensor x = cast(of(DType::f64, spread(kRows * kClasses, -2, 2), {kRows, kClasses}), dtype).requires_grad_();
+      const Tensor wide = cast(x.detach(), DType::f64).requires_grad_();
+      const auto loss = [&](const Tensor& logits) {
+        return cross_entropy(logits, targets, Reduction::mean, {}, -100, smoothing);
+      };
+      const Tensor found = loss(x), expected = loss(wide);
+      EXPECT_EQ(found.dtype(), dtype);
+      const double half = dtype == DType::bf16 ? 0x1p-8 : 0x1p-11, least = 0x1p-25;
+      const auto near = [&](double got, double exact) {
+        return std::abs(got - exact) <= half * std::abs(exact) * 1.01 + least;
+      };
+      EXPECT_TRUE(near(elements(found)[0], elements(expected)[0]));
+      const auto slopes = elements(grad({found}, {x})[0]), exact = elements(grad({expected}, {wide})[0]);
+      for (size_t i = 0; i < slopes.size(); ++i) EXPECT_TRUE(near(slopes[i], exact[i])) << slopes[i] << " " << exact[i];
+    }
+}
+
 TEST(Losses, ErrorsOfClasses) {
   const Tensor x = counting(kShape);
   EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(2, 3, 4)", "(2, 3)"},

@@ -1,6 +1,7 @@
 // Replaces cuBLAS on the emulator: implements the functions that the CUDA backend opens. They check every argument and then
 // multiply with simple loops. A wrong argument fails the stream as a kernel's fault does, so that no test can pass because
 // the fallback kernel ran.
+#include <plugrad/sdk/halves.hpp>
 #include <tests/cublas/checking_cublas.hpp>
 
 #include <simt/library.hpp>
@@ -53,7 +54,9 @@ std::string text(const Gemm& g, const std::string& what) {
 }
 
 size_t size_of(int type) {
-  return type == cublas::kFloat64 ? 8 : type == cublas::kFloat32 ? 4 : type == cublas::kBFloat16 ? 2 : 0;
+  if (type == cublas::kFloat64) return 8;
+  if (type == cublas::kFloat32) return 4;
+  return type == cublas::kBFloat16 || type == cublas::kFloat16 ? 2 : 0;
 }
 
 std::optional<std::string> why_types(const Gemm& g) {
@@ -61,8 +64,7 @@ std::optional<std::string> why_types(const Gemm& g) {
   const bool fits = g.type_a == cublas::kFloat64   ? g.compute == cublas::kCompute64
                     : g.type_a == cublas::kFloat32 ? g.compute == cublas::kCompute32 || g.compute == cublas::kCompute32Tf32
                                                    : g.compute == cublas::kCompute32;
-  if (g.type_a == cublas::kBFloat16 && !(g.context.math_mode & cublas::kRoundOnce))
-    return "the math mode allows sums of halves";
+  if (size_of(g.type_a) == 2 && !(g.context.math_mode & cublas::kRoundOnce)) return "the math mode allows sums of halves";
   if (!fits) return "compute type " + std::to_string(g.compute) + " is not for data type " + std::to_string(g.type_a);
   return {};
 }
@@ -106,29 +108,29 @@ double tf32(double x) {
 double load(const char* base, size_t i, const Gemm& g) {
   if (g.type_a == cublas::kFloat64) return reinterpret_cast<const double*>(base)[i];
   if (g.type_a == cublas::kBFloat16)
-    return static_cast<double>(std::bit_cast<float>(uint32_t{reinterpret_cast<const uint16_t*>(base)[i]} << 16));
+    return static_cast<double>(static_cast<float>(reinterpret_cast<const BFloat16*>(base)[i]));
+  if (g.type_a == cublas::kFloat16)
+    return static_cast<double>(static_cast<float>(reinterpret_cast<const Float16*>(base)[i]));
   const double x = static_cast<double>(reinterpret_cast<const float*>(base)[i]);
   return g.compute == cublas::kCompute32Tf32 && std::isfinite(x) ? tf32(x) : x;
 }
 
-uint16_t bfloat16(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+template <class T> void store(T& c, const Product& p, double sum) {
+  const double old = p.beta == 0 ? 0 : p.beta * static_cast<double>(c);  // beta 0: c is not read
+  c = static_cast<T>(p.alpha * sum + old);
 }
-
+// Halves are rounded from the sum in f32.
+template <class T> void store_half(T& c, const Product& p, double sum) {
+  float wide = p.beta == 0 ? 0 : static_cast<float>(c);
+  store(wide, p, sum);
+  c = static_cast<T>(wide);
+}
 void store(char* base, size_t i, const Product& p, double sum) {
-  const int type = p.call.type_c;
-  const auto keep = [&](double old) { return p.alpha * sum + (p.beta == 0 ? 0 : p.beta * old); };  // beta 0: c is not read
-  if (type == cublas::kFloat64) {
-    auto* c = reinterpret_cast<double*>(base);
-    c[i] = keep(c[i]);
-  } else if (type == cublas::kFloat32) {
-    auto* c = reinterpret_cast<float*>(base);
-    c[i] = static_cast<float>(keep(static_cast<double>(c[i])));
-  } else {
-    auto* c = reinterpret_cast<uint16_t*>(base);
-    c[i] = bfloat16(static_cast<float>(keep(static_cast<double>(std::bit_cast<float>(uint32_t{c[i]} << 16)))));
+  switch (p.call.type_c) {
+    case cublas::kFloat64: return store(reinterpret_cast<double*>(base)[i], p, sum);
+    case cublas::kFloat32: return store(reinterpret_cast<float*>(base)[i], p, sum);
+    case cublas::kBFloat16: return store_half(reinterpret_cast<BFloat16*>(base)[i], p, sum);
+    default: return store_half(reinterpret_cast<Float16*>(base)[i], p, sum);
   }
 }
 

@@ -66,7 +66,7 @@ static_assert(!Agree<cublas::Gemm, cublasGemmStridedBatchedExType>::value &&
 static_assert(cublas::kSuccess == static_cast<int>(CUBLAS_STATUS_SUCCESS));
 static_assert(cublas::kNoTranspose == static_cast<int>(CUBLAS_OP_N) && cublas::kTranspose == static_cast<int>(CUBLAS_OP_T));
 static_assert(cublas::kFloat32 == static_cast<int>(CUDA_R_32F) && cublas::kFloat64 == static_cast<int>(CUDA_R_64F) &&
-              cublas::kBFloat16 == static_cast<int>(CUDA_R_16BF));
+              cublas::kFloat16 == static_cast<int>(CUDA_R_16F) && cublas::kBFloat16 == static_cast<int>(CUDA_R_16BF));
 static_assert(cublas::kCompute32 == static_cast<int>(CUBLAS_COMPUTE_32F) &&
               cublas::kCompute32Tf32 == static_cast<int>(CUBLAS_COMPUTE_32F_FAST_TF32));
 static_assert(cublas::kRoundOnce == static_cast<int>(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));

@@ -79,7 +79,7 @@ class Matmul : public testing::TestWithParam<Case> {};
 
 TEST_P(Matmul, HasTheRightValuesByTheRightCall) {
   const Case& c = GetParam();
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
     const Tensor a = permute(counted(c.a, dtype), c.a_axes), b = permute(counted(c.b, dtype), c.b_axes);
     const int single = calls().single, strided = calls().strided, by_pointers = calls().by_pointers;
     const Tensor got = matmul(a, b);
