@@ -59,6 +59,9 @@ pack() {
   for file in "${plugins[@]}"; do
     copy_stripped "$build/lib/plugrad/plugins-v0/libplugrad-backend-$file.so" "$folder/lib/plugrad/plugins-v0"
   done
+  # Servers have NVIDIA's driver, but seldom Vulkan's loader.
+  file=$(ldconfig -p | sed -n 's/.*libvulkan\.so\.1 (libc6,x86-64) => //p' | head -n 1)
+  if [ -n "$file" ]; then cp -L "$file" "$folder/lib/libvulkan.so.1"; fi
   for file in $(libraries_of "$folder"/bin/* "$folder"/lib/*.so* "$folder"/lib/plugrad/plugins-v0/*); do
     copy_stripped "$file" "$folder/lib"
   done
@@ -221,8 +224,24 @@ run_quick() {
 }
 
 # A software device is not a GPU; other tests cover it.
+# In a container, NVIDIA's driver often lacks the file that tells Vulkan's loader of it.
+find_vulkan_driver() {
+  local library
+  if [ -n "${VK_DRIVER_FILES:-}" ]; then return; fi
+  if ls /usr/share/vulkan/icd.d/nvidia* /etc/vulkan/icd.d/nvidia* >/dev/null 2>&1; then return; fi
+  for library in libGLX_nvidia.so.0 libEGL_nvidia.so.0; do
+    if ! ldconfig -p | grep -q "$library"; then continue; fi
+    printf '{"file_format_version": "1.0.1", "ICD": {"library_path": "%s", "api_version": "1.3.0"}}\n' "$library" \
+      >"$scratch/nvidia_icd.json"
+    export VK_DRIVER_FILES=$scratch/nvidia_icd.json
+    say "- Vulkan's driver: $library, which no file of this machine names"
+    return
+  done
+}
+
 run_vulkan() {
   local devices plugin=$here/lib/plugrad/plugins-v0/libplugrad-backend-vulkan.so
+  find_vulkan_driver
   devices=$("$here/bin/plugrad" devices 2>/dev/null | grep '^vulkan:0' || true)
   if [ -z "$devices" ] || grep -q '(software)' <<<"$devices"; then
     say "- left out: Vulkan, for which this machine has no driver of a GPU"
@@ -252,13 +271,14 @@ run_sanitize() {
   fi
   # Kernels that share memory between threads come first: the time does not suffice for every case under every tool.
   for tool in memcheck racecheck synccheck initcheck; do
-    for op in SUM ARGMAX MATMUL LOG_SOFTMAX CROSS_ENTROPY SCATTER_ADD GATHER NORMAL; do
+    for op in SUM ARGMAX MATMUL ATTENTION CONVOLUTION LOG_SOFTMAX CROSS_ENTROPY LAYER_NORM BATCH_NORM CUMSUM TOPK ARGSORT \
+      SCATTER_ADD GATHER NORMAL; do
       lines=2 start "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 \
         "$here/bin/plugrad-conform" --in-process --only "$op" --dtype f32 "$plugin"
     done
   done
   export PLUGRAD_TEST_DEVICE=cuda
-  for op in ADD WHERE CAST COPY ADAM_STEP EXP stream. memory.; do
+  for op in ADD WHERE CAST COPY ADAM_STEP EXP MAX_POOL QUANTIZED_MATMUL stream. memory. fusion. list.; do
     lines=2 start "memcheck $op" "$sanitizer" --tool memcheck --error-exitcode 1 \
       "$here/bin/plugrad-conform" --in-process --only "$op" "$plugin"
   done

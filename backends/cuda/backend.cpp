@@ -16,6 +16,9 @@
 #ifndef PLUGRAD_CUDA_GRAPHS
 #define PLUGRAD_CUDA_GRAPHS 1  // the same
 #endif
+#ifndef PLUGRAD_CUDA_CACHE
+#define PLUGRAD_CUDA_CACHE nullptr  // the same
+#endif
 
 namespace plugrad::cuda {
 namespace {
@@ -35,13 +38,16 @@ constexpr Table kTables[] = {arithmetic_rows, function_rows,      comparison_row
 CudaBackend::CudaBackend(const Opening& opening)
     : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
   const Options& options = opening.options;
-  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs", "fusions"});
+  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs", "fusions", "cache"});
   options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
   graphs_ = options.integer("graphs", PLUGRAD_CUDA_GRAPHS, 0, 1) != 0;
   fusions_ = static_cast<Compiling>(options.integer("fusions", PLUGRAD_CUDA_FUSIONS, 0, 2));
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
+  constexpr const char* kDefaultCache = PLUGRAD_CUDA_CACHE;
+  const char* const cache = options.find("cache") ? options.find("cache") : kDefaultCache;
+  if (cache) cache_ = cache;
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
   const CallScope scope(index_);
   info_.alignment = kAlignment;
@@ -126,7 +132,12 @@ const plugrad_kernel* CudaBackend::fusion_kernel(OpenDevice& device, const plugr
   static std::string why;
   static const std::unique_ptr<const Nvrtc> nvrtc = Nvrtc::open(why);
   if (!nvrtc) warn_of_fusions(why);
-  auto made = nvrtc ? make_fusion(device, fusion, *nvrtc, architecture_) : nullptr;
+  if (!nvrtc) return nullptr;
+  std::call_once(codes_made_, [this] {
+    codes_ =
+        std::make_unique<CodeCache>(PLUGRAD_CUDA_NAME, architecture_, nvrtc->version(), cache_ ? cache_->c_str() : nullptr);
+  });
+  auto made = make_fusion(device, fusion, {*nvrtc, *codes_, architecture_});
   if (!made) return nullptr;
   FusionKernel& kernel = *made;
   fusion_kernels_.keep(std::move(made));

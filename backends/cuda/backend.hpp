@@ -11,6 +11,8 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace plugrad::cuda {
@@ -86,7 +88,10 @@ class CudaBackend final : public Backend, public NativeStreams, public Fusions, 
   plugrad_device_info info_;
   std::vector<KernelRow> rows_;
   Compiling fusions_;
-  std::string architecture_;  // "sm_90"
+  std::string architecture_;          // "sm_90"
+  std::optional<std::string> cache_;  // the directory of compiled fusions; none: the user's
+  std::once_flag codes_made_;
+  std::unique_ptr<CodeCache> codes_;
   FusionKernels fusion_kernels_;
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;

@@ -20,10 +20,12 @@ constexpr const char* kWhat = "a compiled fusion";  // in errors
 
 class CompiledFusion final : public FusionKernel {
  public:
-  CompiledFusion(OpenDevice& device, const Nvrtc& nvrtc, std::string architecture, FusionSource source)
-      : FusionKernel(device, run_kernel<run>, source.reductions ? workspace : nullptr), nvrtc_(nvrtc),
-        architecture_(std::move(architecture)), source_(std::move(source)) {}
+  CompiledFusion(OpenDevice& device, const FusionTools& tools, FusionSource source)
+      : FusionKernel(device, run_kernel<run>, source.reductions ? workspace : nullptr), tools_(tools),
+        source_(std::move(source)) {}
 
+  // Loads code that was compiled before. Returns whether there is such code.
+  bool load_kept();
   void compile();
   void give_up() { state_.store(State::failed, std::memory_order_release); }
 
@@ -39,21 +41,34 @@ class CompiledFusion final : public FusionKernel {
   void launch(const Submission& submission, bool by_packs, unsigned blocks, void* argument) const;
   CudaBackend& backend() const { return static_cast<CudaBackend&>(*device->backend); }
 
-  const Nvrtc& nvrtc_;
-  const std::string architecture_;
+  const FusionTools tools_;
   FusionSource source_;
   const void *packs_ = nullptr, *singles_ = nullptr;
   std::atomic<State> state_{State::compiling};
 };
 
+// The file may be damaged in a way that its digest does not show, so code that does not load is compiled anew.
+bool CompiledFusion::load_kept() {
+  try {
+    const std::vector<char> code = tools_.codes.find(source_.text);
+    if (code.empty()) return false;
+    load(code);
+  } catch (const std::exception&) {
+    return false;
+  }
+  state_.store(State::ready, std::memory_order_release);
+  return true;
+}
+
 void CompiledFusion::compile() {
   State result = State::failed;
   std::string why;
   try {
-    const std::vector<char> code = nvrtc_.compile(source_.text, architecture_, why);
+    const std::vector<char> code = tools_.nvrtc.compile(source_.text, tools_.architecture, why);
     if (!code.empty()) {
       load(code);
       result = State::ready;
+      tools_.codes.add(source_.text, code);
     }
   } catch (const std::exception& error) {
     why = error.what();
@@ -129,22 +144,20 @@ void CompiledFusion::launch(const Submission& submission, bool by_packs, unsigne
 
 }  // namespace
 
-std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusion& fusion, const Nvrtc& nvrtc,
-                                          const std::string& architecture) {
+std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusion& fusion, const FusionTools& tools) {
   FusionSource source = source_of(fusion);
   if (source.text.empty()) return nullptr;
-  return std::make_unique<CompiledFusion>(device, nvrtc, architecture, std::move(source));
+  return std::make_unique<CompiledFusion>(device, tools, std::move(source));
 }
 
 void compile_fusion(FusionKernel& kernel, Compiling when) {
   auto& fusion = static_cast<CompiledFusion&>(kernel);
+  if (fusion.load_kept()) return;
   if (when == Compiling::at_once) fusion.compile();
   else FusionCompiler::get().add([&fusion](bool may_compile) { may_compile ? fusion.compile() : fusion.give_up(); });
 }
 #else
-std::unique_ptr<FusionKernel> make_fusion(OpenDevice&, const plugrad_fusion&, const Nvrtc&, const std::string&) {
-  return nullptr;
-}
+std::unique_ptr<FusionKernel> make_fusion(OpenDevice&, const plugrad_fusion&, const FusionTools&) { return nullptr; }
 void compile_fusion(FusionKernel&, Compiling) {}
 #endif
 

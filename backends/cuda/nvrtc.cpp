@@ -34,11 +34,15 @@ std::unique_ptr<const Nvrtc> Nvrtc::open(std::string& why) {
     if (!library) continue;
     auto found = std::make_unique<Nvrtc>();
     const auto find = [library](const char* function, auto& into) { return find_function(library, function, into); };
-    if (find("nvrtcCreateProgram", found->create_) && find("nvrtcDestroyProgram", found->destroy_) &&
-        find("nvrtcCompileProgram", found->compile_) && find("nvrtcGetProgramLogSize", found->log_size_) &&
-        find("nvrtcGetProgramLog", found->log_) && find("nvrtcGetCUBINSize", found->code_size_) &&
-        find("nvrtcGetCUBIN", found->code_))
+    Result (*version)(int*, int*) = nullptr;
+    int major = 0, minor = 0;
+    if (find("nvrtcVersion", version) && !version(&major, &minor) && find("nvrtcCreateProgram", found->create_) &&
+        find("nvrtcDestroyProgram", found->destroy_) && find("nvrtcCompileProgram", found->compile_) &&
+        find("nvrtcGetProgramLogSize", found->log_size_) && find("nvrtcGetProgramLog", found->log_) &&
+        find("nvrtcGetCUBINSize", found->code_size_) && find("nvrtcGetCUBIN", found->code_)) {
+      found->version_ = std::to_string(major) + "." + std::to_string(minor);
       return found;
+    }
     why += " (lacks a function)";
   }
   why +=

@@ -18,6 +18,8 @@ class Nvrtc {
   // Returns the library, or null if none is found; `why` then lists the places searched and the remedy.
   static std::unique_ptr<const Nvrtc> open(std::string& why);
 
+  // "13.0"
+  const std::string& version() const { return version_; }
   // Returns code for devices of an architecture, "sm_90", or an empty vector with the compiler's messages in `why`. [any]
   std::vector<char> compile(const std::string& source, const std::string& architecture, std::string& why) const;
 
@@ -26,6 +28,7 @@ class Nvrtc {
   using Handle = void*;
   class Unit;
 
+  std::string version_;
   Result (*create_)(Handle*, const char* source, const char* name, int headers, const char* const* texts,
                     const char* const* names) = nullptr;
   Result (*destroy_)(Handle*) = nullptr;

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,6 +19,7 @@
 namespace plugrad::test {
 namespace {
 
+namespace fs = std::filesystem;
 using Function = std::function<Tensor(const Tensor&)>;
 
 constexpr auto kPatience = std::chrono::seconds(60);
@@ -41,6 +45,14 @@ class BackgroundFusions : public ::testing::Test {
     EXPECT_EQ(y.to_vector<float>(), expected_);
     return simt::launches() - before;
   }
+  // Waits until the step's calls are one kernel.
+  void expect_compiled() {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    uint64_t last = launches();
+    for (; last != 1 && std::chrono::steady_clock::now() < end; last = launches())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(last, 1u);
+  }
 
   Tensor x_;
   std::vector<float> expected_;
@@ -51,13 +63,7 @@ class BackgroundFusions : public ::testing::Test {
 TEST_F(BackgroundFusions, RunSinglyUntilTheyAreCompiled) {
   open("fusions=1");
   EXPECT_EQ(launches(), 2u);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  uint64_t last = 2;
-  while (last != 1 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    last = launches();
-  }
-  EXPECT_EQ(last, 1u);
+  expect_compiled();
   EXPECT_TRUE(warnings_.empty()) << warnings_[0];
 }
 
@@ -77,6 +83,60 @@ TEST_F(BackgroundFusions, RunSinglyWhereNoCompilerIs) {
   EXPECT_EQ(launches(), 2u);
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_NE(warnings_[0].find("no NVRTC; looked for /nowhere/libnvrtc.so"), std::string::npos) << warnings_[0];
+}
+
+// A folder for compiled fusions. An earlier process, a child, has compiled the step's fusion into it. The child's temporary
+// files lie in the folder as well, since the code of the replacement is a path.
+class KeptFusions : public BackgroundFusions {
+ protected:
+  KeptFusions() {
+    fs::create_directories(folder_);
+    setenv("TMPDIR", folder_.c_str(), 1);
+    if (const pid_t child = fork()) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0);
+      return;
+    }
+    open("fusions=2,cache=" + folder_.string());
+    _exit(launches() == 1 && warnings_.empty() ? 0 : 1);  // without destructors, which would remove the code
+  }
+  ~KeptFusions() override { fs::remove_all(folder_); }
+  fs::path file() const {
+    for (const auto& each : fs::directory_iterator(folder_))
+      if (each.path().extension() == ".cache") return each.path();
+    return {};
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / ("plugrad-fusions-" + std::to_string(getpid()));
+};
+
+TEST_F(KeptFusions, AreLoadedAtOnce) {
+  ASSERT_TRUE(fs::exists(file()));
+  open("fusions=1,cache=" + folder_.string());
+  EXPECT_EQ(launches(), 1u);
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(KeptFusions, AreNotReadWhereTheUserWantsNone) {
+  open("fusions=1,cache=off");
+  EXPECT_EQ(launches(), 2u);
+  expect_compiled();
+}
+
+TEST_F(KeptFusions, AreCompiledAgainIfTheirCodeDoesNotLoad) {
+  for (const auto& each : fs::recursive_directory_iterator(folder_))
+    if (each.path().extension() == ".so") fs::resize_file(each.path(), 0);
+  open("fusions=2,cache=" + folder_.string());
+  EXPECT_EQ(launches(), 1u);
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(KeptFusions, AreCompiledAgainIfTheFileIsDamaged) {
+  fs::resize_file(file(), fs::file_size(file()) - 1);
+  open("fusions=2,cache=" + folder_.string());
+  EXPECT_EQ(launches(), 1u);
+  EXPECT_TRUE(warnings_.empty());
 }
 
 // The replacement compiles for no other architecture than sm_90.

@@ -1,16 +1,20 @@
 // The fusions of the CUDA backend: NVRTC compiles the sources of random fusions for the oldest architecture and a newer one.
 // Other tests cover fusions that cannot be written, and a machine on which no compiler is found.
+#include <backends/cuda/code_cache.hpp>
 #include <backends/cuda/fusion_source.hpp>
 #include <backends/cuda/nvrtc.hpp>
 #include <sdk/conformance/fusion_problem.hpp>
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace plugrad::cuda {
 namespace {
@@ -232,6 +236,53 @@ TEST(Nvrtc, NamesThePlacesWhereItIsNot) {
   EXPECT_EQ(Nvrtc::open(why), nullptr);
   for (const char* part : {"/nowhere/libnvrtc.so", "run singly", "pip install nvidia-cuda-nvrtc"})
     EXPECT_NE(why.find(part), std::string::npos) << why;
+}
+
+class CodeCacheOnDisk : public testing::Test {
+ protected:
+  ~CodeCacheOnDisk() override { std::filesystem::remove_all(folder_); }
+  CodeCache cache(const std::string& architecture = "sm_90", const std::string& compiler = "13.0") const {
+    return CodeCache("cuda", architecture, compiler, folder_.c_str());
+  }
+  static std::string found(CodeCache cache, const std::string& source) {
+    const std::vector<char> code = cache.find(source);
+    return {code.begin(), code.end()};
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("plugrad-codes-" + std::to_string(getpid()));
+};
+
+TEST_F(CodeCacheOnDisk, IsForOneSourceArchitectureAndCompiler) {
+  cache().add("a", std::string("one"));
+  cache().add("b", std::string());
+  cache().add("ab", std::string("two\0three", 9));
+  EXPECT_EQ(found(cache(), "a"), "one");
+  EXPECT_EQ(found(cache(), "ab"), std::string("two\0three", 9));
+  EXPECT_EQ(found(cache(), "c"), "");
+  EXPECT_EQ(found(cache("sm_80"), "a"), "");
+  EXPECT_EQ(found(cache("sm_90", "13.1"), "a"), "");
+  cache().add("a", std::string("newer"));
+  EXPECT_EQ(found(cache(), "a"), "newer");
+  EXPECT_EQ(found(cache(), "ab"), std::string("two\0three", 9));
+}
+
+TEST_F(CodeCacheOnDisk, KeepsWhatAnotherProcessWrote) {
+  CodeCache first = cache(), second = cache();
+  EXPECT_TRUE(first.find("a").empty());
+  second.add("b", std::string("two"));
+  first.add("a", std::string("one"));
+  EXPECT_EQ(found(cache(), "a"), "one");
+  EXPECT_EQ(found(cache(), "b"), "two");
+}
+
+TEST_F(CodeCacheOnDisk, DropsTheOldest) {
+  const std::string third(CodeCache::kMostBytes / 3, 'x');
+  CodeCache mine = cache();
+  for (const char* source : {"a", "b", "c"}) mine.add(source, third);
+  EXPECT_TRUE(cache().find("a").empty());
+  EXPECT_FALSE(cache().find("b").empty());
+  EXPECT_FALSE(cache().find("c").empty());
 }
 
 }  // namespace

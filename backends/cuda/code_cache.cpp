@@ -1,0 +1,69 @@
+#include <backends/cuda/code_cache.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace plugrad::cuda {
+
+std::vector<char> CodeCache::find(const std::string& source) {
+  const std::lock_guard lock(mutex_);
+  read_once();
+  const auto found = std::ranges::find(entries_, source, &Entry::source);
+  return found == entries_.end() ? std::vector<char>() : found->code;
+}
+
+void CodeCache::add(const std::string& source, std::span<const char> code) {
+  const std::lock_guard lock(mutex_);
+  Entries all = parsed(file_.read());
+  for (Entry& each : entries_) put(all, std::move(each));
+  put(all, {source, {code.begin(), code.end()}});
+  const auto bytes = [](uint64_t sum, const Entry& each) { return sum + each.bytes(); };
+  for (uint64_t sum = std::accumulate(all.begin(), all.end(), uint64_t{0}, bytes); sum > kMostBytes && all.size() > 1;) {
+    sum -= all.front().bytes();
+    all.pop_front();
+  }
+  entries_ = std::move(all);
+  is_read_ = true;
+  file_.write(text_of(entries_));
+}
+
+void CodeCache::read_once() {
+  if (!std::exchange(is_read_, true)) entries_ = parsed(file_.read());
+}
+
+void CodeCache::put(Entries& entries, Entry entry) {
+  std::erase_if(entries, [&](const Entry& each) { return each.source == entry.source; });
+  entries.push_back(std::move(entry));
+}
+
+// --- The data of the file: for each entry the sizes of source and code, and then both.
+
+CodeCache::Entries CodeCache::parsed(std::span<const char> data) {
+  Entries entries;
+  uint64_t sizes[2];
+  while (data.size() >= sizeof sizes) {
+    std::memcpy(sizes, data.data(), sizeof sizes);
+    data = data.subspan(sizeof sizes);
+    if (sizes[0] > data.size() || sizes[1] > data.size() - sizes[0]) break;
+    const auto code = data.subspan(sizes[0], sizes[1]);
+    entries.push_back({{data.data(), sizes[0]}, {code.begin(), code.end()}});
+    data = data.subspan(sizes[0] + sizes[1]);
+  }
+  return entries;
+}
+
+std::vector<char> CodeCache::text_of(const Entries& entries) {
+  std::vector<char> data;
+  for (const Entry& each : entries) {
+    const uint64_t sizes[] = {each.source.size(), each.code.size()};
+    const auto* const first = reinterpret_cast<const char*>(sizes);
+    data.insert(data.end(), first, first + sizeof sizes);
+    data.insert(data.end(), each.source.begin(), each.source.end());
+    data.insert(data.end(), each.code.begin(), each.code.end());
+  }
+  return data;
+}
+
+}  // namespace plugrad::cuda
