@@ -226,11 +226,13 @@ run_quick() {
 # A software device is not a GPU; other tests cover it.
 # In a container, NVIDIA's driver often lacks the file that tells Vulkan's loader of it.
 find_vulkan_driver() {
-  local library
+  local library folder
   if [ -n "${VK_DRIVER_FILES:-}" ]; then return; fi
-  if ls /usr/share/vulkan/icd.d/nvidia* /etc/vulkan/icd.d/nvidia* >/dev/null 2>&1; then return; fi
+  for folder in /usr/share /usr/local/share /etc; do
+    if compgen -G "$folder/vulkan/icd.d/nvidia*" >/dev/null; then return; fi
+  done
   for library in libGLX_nvidia.so.0 libEGL_nvidia.so.0; do
-    if ! ldconfig -p | grep -q "$library"; then continue; fi
+    if ! ldconfig -p | grep -F "$library" >/dev/null; then continue; fi
     printf '{"file_format_version": "1.0.1", "ICD": {"library_path": "%s", "api_version": "1.3.0"}}\n' "$library" \
       >"$scratch/nvidia_icd.json"
     export VK_DRIVER_FILES=$scratch/nvidia_icd.json
@@ -328,6 +330,7 @@ run() {
   demand_gpu
   scratch=$(mktemp -d) steps=0 processors=$(nproc)
   trap 'rm -rf "$scratch"' EXIT
+  export XDG_CACHE_HOME=$scratch/cache  # what was compiled before is not used
   find_cublas
   head_of_report "$1"
   "run_$1"

@@ -48,6 +48,7 @@ CudaBackend::CudaBackend(const Opening& opening)
   constexpr const char* kDefaultCache = PLUGRAD_CUDA_CACHE;
   const char* const cache = options.find("cache") ? options.find("cache") : kDefaultCache;
   if (cache) cache_ = cache;
+  build_ = build_of_plugin();
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
   const CallScope scope(index_);
   info_.alignment = kAlignment;
@@ -128,14 +129,14 @@ std::unique_ptr<CallList> CudaBackend::make_list(Stream& stream, std::span<const
 }
 
 const plugrad_kernel* CudaBackend::fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) {
-  if (fusions_ == Compiling::never || lost()) return nullptr;
+  if (fusions_ == Compiling::never || lost() || was_forked()) return nullptr;
   static std::string why;
   static const std::unique_ptr<const Nvrtc> nvrtc = Nvrtc::open(why);
   if (!nvrtc) warn_of_fusions(why);
   if (!nvrtc) return nullptr;
   std::call_once(codes_made_, [this] {
-    codes_ =
-        std::make_unique<CodeCache>(PLUGRAD_CUDA_NAME, architecture_, nvrtc->version(), cache_ ? cache_->c_str() : nullptr);
+    codes_ = std::make_unique<CodeCache>(PLUGRAD_CUDA_NAME, architecture_, nvrtc->version(), build_,
+                                         cache_ ? cache_->c_str() : nullptr);
   });
   auto made = make_fusion(device, fusion, {*nvrtc, *codes_, architecture_});
   if (!made) return nullptr;

@@ -44,8 +44,10 @@ std::unique_ptr<const Blas> Blas::open(std::string& why) {
     if (find("cublasCreate_v2", blas->create) && find("cublasDestroy_v2", blas->destroy) &&
         find("cublasSetMathMode", blas->set_math_mode) && find("cublasSetStream_v2", blas->set_stream) &&
         find("cublasSetWorkspace_v2", blas->set_workspace) && find("cublasGemmEx", blas->gemm) &&
-        find("cublasGemmStridedBatchedEx", blas->gemm_strided_batched) && find("cublasGemmBatchedEx", blas->gemm_batched))
+        find("cublasGemmStridedBatchedEx", blas->gemm_strided_batched) && find("cublasGemmBatchedEx", blas->gemm_batched)) {
+      blas->lt = BlasLt::find(library);
       return blas;
+    }
     why += " (lacks a function)";
   }
   why +=

@@ -2,6 +2,8 @@
 // it. The functions and constants in use are declared here; a test compares them with cublas_v2.h where the header is
 // installed.
 #pragma once
+#include <backends/cuda/blas_lt.hpp>
+
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -75,6 +77,7 @@ class Blas {
   cublas::Gemm gemm = nullptr;
   cublas::GemmStridedBatched gemm_strided_batched = nullptr;
   cublas::GemmBatched gemm_batched = nullptr;
+  std::unique_ptr<const BlasLt> lt;  // null if the library lacks it
 };
 
 }  // namespace plugrad::cuda

@@ -11,22 +11,37 @@ std::vector<char> CodeCache::find(const std::string& source) {
   const std::lock_guard lock(mutex_);
   read_once();
   const auto found = std::ranges::find(entries_, source, &Entry::source);
-  return found == entries_.end() ? std::vector<char>() : found->code;
+  if (found == entries_.end()) return {};
+  std::rotate(found, found + 1, entries_.end());
+  return entries_.back().code;
 }
 
 void CodeCache::add(const std::string& source, std::span<const char> code) {
+  Entry entry{source, {code.begin(), code.end()}};
   const std::lock_guard lock(mutex_);
-  Entries all = parsed(file_.read());
-  for (Entry& each : entries_) put(all, std::move(each));
-  put(all, {source, {code.begin(), code.end()}});
-  const auto bytes = [](uint64_t sum, const Entry& each) { return sum + each.bytes(); };
-  for (uint64_t sum = std::accumulate(all.begin(), all.end(), uint64_t{0}, bytes); sum > kMostBytes && all.size() > 1;) {
-    sum -= all.front().bytes();
-    all.pop_front();
+  read_once();
+  put(entries_, std::move(entry));
+  trim(entries_);
+  is_changed_ = true;
+}
+
+void CodeCache::write(bool is_last) {
+  constexpr std::chrono::seconds kPause{1};
+  const std::lock_guard one_at_a_time(write_mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (!is_last && now - written_ < kPause) return;
+  Entries mine;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_changed_) return;
+    mine = entries_;
+    is_changed_ = false;
   }
-  entries_ = std::move(all);
-  is_read_ = true;
-  file_.write(text_of(entries_));
+  Entries all = parsed(file_.read());
+  for (Entry& each : mine) put(all, std::move(each));
+  trim(all);
+  file_.write(text_of(all));
+  written_ = now;
 }
 
 void CodeCache::read_once() {
@@ -36,6 +51,14 @@ void CodeCache::read_once() {
 void CodeCache::put(Entries& entries, Entry entry) {
   std::erase_if(entries, [&](const Entry& each) { return each.source == entry.source; });
   entries.push_back(std::move(entry));
+}
+
+void CodeCache::trim(Entries& entries) {
+  const auto add = [](uint64_t sum, const Entry& each) { return sum + each.bytes(); };
+  for (uint64_t sum = std::accumulate(entries.begin(), entries.end(), uint64_t{0}, add); sum > kMostBytes;) {
+    sum -= entries.front().bytes();
+    entries.pop_front();
+  }
 }
 
 // --- The data of the file: for each entry the sizes of source and code, and then both.

@@ -26,7 +26,8 @@ class CompiledFusion final : public FusionKernel {
 
   // Loads code that was compiled before. Returns whether there is such code.
   bool load_kept();
-  void compile();
+  // is_last: no other fusion waits for the compiler.
+  void compile(bool is_last);
   void give_up() { state_.store(State::failed, std::memory_order_release); }
 
  private:
@@ -35,6 +36,7 @@ class CompiledFusion final : public FusionKernel {
   static void run(const Call& call);
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
   void load(const std::vector<char>& code);
+  void keep(const std::vector<char>& code, bool is_last) const noexcept;
   void map(const Call& call) const;
   void map_part(const Submission& submission, const Places& part) const;
   void reduce(const Call& call) const;
@@ -60,21 +62,29 @@ bool CompiledFusion::load_kept() {
   return true;
 }
 
-void CompiledFusion::compile() {
-  State result = State::failed;
+void CompiledFusion::compile(bool is_last) {
   std::string why;
   try {
     const std::vector<char> code = tools_.nvrtc.compile(source_.text, tools_.architecture, why);
     if (!code.empty()) {
       load(code);
-      result = State::ready;
-      tools_.codes.add(source_.text, code);
+      state_.store(State::ready, std::memory_order_release);
+      return keep(code, is_last);
     }
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (result == State::failed) backend().warn_of_fusions(why);
-  state_.store(result, std::memory_order_release);
+  backend().warn_of_fusions(why);
+  state_.store(State::failed, std::memory_order_release);
+}
+
+// The fusion serves without its place on disk.
+void CompiledFusion::keep(const std::vector<char>& code, bool is_last) const noexcept {
+  try {
+    tools_.codes.add(source_.text, code);
+    tools_.codes.write(is_last);
+  } catch (const std::exception&) {
+  }
 }
 
 void CompiledFusion::load(const std::vector<char>& code) {
@@ -153,8 +163,10 @@ std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusi
 void compile_fusion(FusionKernel& kernel, Compiling when) {
   auto& fusion = static_cast<CompiledFusion&>(kernel);
   if (fusion.load_kept()) return;
-  if (when == Compiling::at_once) fusion.compile();
-  else FusionCompiler::get().add([&fusion](bool may_compile) { may_compile ? fusion.compile() : fusion.give_up(); });
+  if (when == Compiling::at_once) return fusion.compile(true);
+  FusionCompiler::get().add([&fusion](FusionCompiler::State now) {
+    now == FusionCompiler::State::ending ? fusion.give_up() : fusion.compile(now == FusionCompiler::State::last);
+  });
 }
 #else
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice&, const plugrad_fusion&, const FusionTools&) { return nullptr; }

@@ -49,10 +49,11 @@ void FusionCompiler::work() {
     changed_.wait(lock, [this] { return !jobs_.empty(); });
     const Job job = std::move(jobs_.front());
     jobs_.pop_front();
-    const bool may_compile = is_busy_ = !is_stopped_;
+    is_busy_ = !is_stopped_;
+    const State now = is_stopped_ ? State::ending : jobs_.empty() ? State::last : State::busy;
     lock.unlock();
-    job(may_compile);
-    if (may_compile) std::atexit([] { get().stop(); });
+    job(now);
+    if (now != State::ending) std::atexit([] { get().stop(); });
     lock.lock();
     is_busy_ = false;
     changed_.notify_all();

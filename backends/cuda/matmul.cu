@@ -146,10 +146,38 @@ bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dt
   return true;
 }
 
+// Whether each row of the output gets the same contiguous row.
+bool is_row(const plugrad_view& added) {
+  for (int d = 0; d < added.rank - 1; ++d)
+    if (stride_of(added, d)) return false;
+  return stride_of(added, added.rank - 1) == 1;
+}
+
+// Multiplies and adds a row by cublasLt. Returns false, with nothing submitted, if it does not serve.
+bool multiply_and_add_row(const Submission& submission, const Product& p, const plugrad_view& added, bool tf32) {
+  const BlasHandle* own = submission.stream().blas.load(std::memory_order_acquire);
+  const BlasLt* const lt = own ? submission.backend().blas()->lt.get() : nullptr;
+  if (!lt || added.dtype == PLUGRAD_F64 || p.is_transposed || p.batch.rank || !is_row(added)) return false;
+  if (std::max({p.m, p.n, p.k}) >= INT32_MAX) return false;
+  const Plain a = plain(p.a, p.m, p.k), b = plain(p.b, p.k, p.n), c = plain(p.c, p.m, p.n);
+  if (!a.serves || !b.serves || !c.serves || c.is_transposed) return false;
+  const CudaTypes types = types_of(added.dtype, tf32);
+  const auto turn = [](const Plain& x) { return x.is_transposed ? cublas::kTranspose : cublas::kNoTranspose; };
+  const BiasProduct product{
+      turn(b),   turn(a),  types.data, types.compute,           p.n,     p.m, p.k, b.leading, a.leading,
+      c.leading, p.b.base, p.a.base,   data<const char>(added), p.c.base};
+  const bool done = submission.stream().bias_products.run(*lt, *own, submission.handle(), product);
+  submission.launched();
+  return done;
+}
+
 template <class T> void matmul(const Call& call, const Submission& submission) {
   const Product product(call);
-  if (call.op().inputs == 3) copy_floating(call.out(), call.in(2), submission);
   const bool tf32 = (call.op().flags & PLUGRAD_TF32) || submission.backend().tf32();
+  if (call.op().inputs == 3) {
+    if (multiply_and_add_row(submission, product, call.in(2), tf32)) return;
+    copy_floating(call.out(), call.in(2), submission);
+  }
   if (!multiply_by_blas(submission, product, element_dtype<T>, tf32)) multiply_by_tiles<T>(submission, product);
 }
 
@@ -179,6 +207,7 @@ Product::Product(const Call& call) : adds(call.accumulates() || call.op().inputs
 
 // Rewrites the product as (a b)^T = b^T a^T, to make the output's rows contiguous.
 void Product::transpose() {
+  is_transposed = true;
   std::swap(m, n);
   std::swap(a, b);
   for (Matrix* matrix : {&a, &b, &c}) std::swap(matrix->row, matrix->column);

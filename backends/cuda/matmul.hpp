@@ -15,6 +15,7 @@ struct Product {
   Matrix a, b, c;
   Walk<3> batch;  // of c, a, b
   bool adds;
+  bool is_transposed = false;  // computes the transposed output
 
   explicit Product(const Call& call);
 

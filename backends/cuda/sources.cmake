@@ -1,7 +1,7 @@
 # The CUDA backend's sources, compiled by nvcc and by the emulator's build.
 set(PLUGRAD_CUDA_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 set(PLUGRAD_CUDA_HOST_SOURCES
-  backend.cpp blas.cpp code_cache.cpp error.cpp library.cpp native.cpp nvrtc.cpp probe.cpp fusion_compiler.cpp
+  backend.cpp blas.cpp blas_lt.cpp code_cache.cpp error.cpp library.cpp native.cpp nvrtc.cpp probe.cpp fusion_compiler.cpp
   fusion_shape.cpp fusion_source.cpp stream.cpp transfer.cpp)
 set(PLUGRAD_CUDA_KERNEL_SOURCES
   architecture.cu arithmetic.cu attention.cu attention_backward.cu batch_norm.cu comparisons.cu convolution.cu

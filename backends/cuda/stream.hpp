@@ -1,6 +1,7 @@
 // Implements the contract's stream with a CUDA stream. CUDA can only record an event after all submitted work, so a ring of
 // events represents the op numbers; an event is recorded when a caller asks for progress.
 #pragma once
+#include <backends/cuda/blas_lt.hpp>
 #include <backends/cuda/error.hpp>
 
 #include <plugrad/sdk/backend.hpp>
@@ -30,7 +31,6 @@ class FailureWord {
 };
 
 class CudaBackend;
-struct BlasHandle;
 
 class CudaStream final : public Stream {
  public:
@@ -77,6 +77,7 @@ class CudaStream final : public Stream {
 
   // This stream's cuBLAS handle, or null. Set once, from any thread.
   std::atomic<const BlasHandle*> blas{nullptr};
+  BiasProducts bias_products;  // [stream-serial]
 
  private:
   static constexpr uint32_t kEvents = 32, kSlots = 4;

@@ -16,6 +16,7 @@ class PlainFusion final : public FusionKernel {
     for (const plugrad_fusion_instruction& each : this->fusion().instructions()) {
       plugrad_signature signature = this->fusion().signature_of(each, made);
       if (&each == this->fusion().head()) signature.layout = PLUGRAD_STRIDED | PLUGRAD_BROADCAST | PLUGRAD_UNALIGNED;
+      if (each.opcode == PLUGRAD_OP_ATTENTION) signature.layout |= PLUGRAD_IMMEDIATE;  // the mask
       kernels_.push_back(kernel_for(signature));
       made += each.results;
     }

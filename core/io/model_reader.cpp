@@ -162,8 +162,9 @@ class Parser {
     for (const Json& each : inputs) op.inputs.push_back(input(each));
     const bool adds = found->is_in_out(0);
     for (const Json& each : outputs) op.outputs.push_back(adds ? read_view(each) : view(each, 0));
-    const bool has_number = std::ranges::any_of(op.inputs, [](const ModelInput& each) { return !each.view; });
-    if (has_number && !found->immediate_inputs()) stop("it takes no numbers");
+    for (size_t k = 0; k < op.inputs.size(); ++k)
+      if (!op.inputs[k].view && !(found->immediate_inputs() >> k & 1))
+        stop("its input " + std::to_string(k) + " is no number");
     add_attributes(op, json);
     for (size_t k = 0; k < op.outputs.size(); ++k) finish_output(op, k);
     made_.ops.push_back(std::move(op));

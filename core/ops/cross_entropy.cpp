@@ -130,15 +130,15 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction redu
   require_defined(logits, "cross_entropy");
   require_defined(targets, "cross_entropy");
   require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
-  if (!autocasting()) [[likely]] {
-    const Tensor loss = wide_cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
-    return cast(loss, logits.dtype());
+  if (autocasting()) [[unlikely]] {
+    const bool covers = autocast_state().covers(logits);
+    const WithoutAutocast own_dtypes;
+    // The loss is f32 without logits in f32.
+    if (covers) return wide_cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
+    return cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
   }
-  if (is_floating(targets.dtype()))
-    return in_f32(cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);
-  // The loss is f32 without logits in f32.
-  const WithoutAutocast own_dtypes;
-  return wide_cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
+  const Tensor loss = wide_cross_entropy(logits, targets, reduction, weight, ignore_index, label_smoothing);
+  return are_halves(logits) ? cast(loss, logits.dtype()) : loss;
 }
 
 }  // namespace plugrad

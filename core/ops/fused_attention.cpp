@@ -1,5 +1,6 @@
 #include <core/ops/fused_attention.hpp>
 
+#include <core/autograd/sum.hpp>
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -135,8 +136,9 @@ class AttentionCall final : public Function {
     const Tensor change = matmul(grad, transpose(value));
     const Tensor slopes = mul(mul(weights, sub(change, sum(mul(change, weights), {-1}, true))), operands_.scale);
     const DType dtype = x[0].dtype();
-    return {cast(matmul(slopes, key), dtype), cast(matmul(transpose(slopes), query), dtype),
-            cast(matmul(transpose(weights), grad), dtype)};
+    const auto summed = [&](const Tensor& slope, const Tensor& of) { return cast(sum_to(slope, of.shape()), dtype); };
+    return {cast(matmul(slopes, key), dtype), summed(matmul(transpose(slopes), query), key),
+            summed(matmul(transpose(weights), grad), value)};
   }
 
   AttentionOperands operands_;

@@ -240,8 +240,8 @@ namespace {
 Tensor entropy_of_probabilities(const Tensor& logits, const Tensor& targets, Reduction reduction,
                                 const ClassOptions& options) {
   require_together("cross_entropy", logits, targets);
-  const Tensor rows = at_least_f32(class_rows(logits));
-  Tensor wanted = at_least_f32(class_rows(targets)), logs = log_softmax(rows, 1);
+  const Tensor rows = class_rows(logits);
+  Tensor wanted = class_rows(targets), logs = log_softmax(rows, 1);
   const double smoothing = options.label_smoothing;
   if (smoothing > 0) wanted = add(mul(wanted, 1 - smoothing), smoothing / static_cast<double>(rows.size(1)));
   if (options.weight.defined()) logs = mul(logs, at_least_f32(options.weight));
@@ -260,8 +260,9 @@ Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduct
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1))
     refuse("cross_entropy", "label_smoothing is " + number_text(smoothing) + ": expected 0 to 1");
-  if (targets.dtype() == logits.dtype() && targets.shape() == logits.shape() && logits.rank())
-    return entropy_of_probabilities(logits, targets, reduction, options);
+  if (is_floating(targets.dtype()) && targets.shape() == logits.shape() && logits.rank())
+    if (const Tensor x = at_least_f32(logits), wanted = at_least_f32(targets); x.dtype() == wanted.dtype())
+      return entropy_of_probabilities(x, wanted, reduction, options);
   require_classes("cross_entropy", logits, targets, options.weight);
   const ClassOptions wide{detail::wide_argument(options.weight), options.ignore_index, smoothing};
   const Targets chosen = targets_of(targets, accumulator_of(logits.dtype()), wide);

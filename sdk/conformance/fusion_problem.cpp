@@ -75,6 +75,11 @@ class Maker {
     made_.parts.values.push_back({dtype_, 0});
     made_.is_turned.push_back(may_turn && random_.one_in(3));
   }
+  void add_head_number(double value) {
+    add_head_input({}, false);
+    made_.inputs.back().set(0, value);
+    made_.is_immediate.back() = true;
+  }
   int64_t extent() {
     static constexpr int64_t kExtents[] = {2, 3, 8, 17, 40, 64, 70, 130};
     return kExtents[random_.below(8)];
@@ -101,7 +106,8 @@ class Maker {
         add_head_input(matrix(m, width), false);
         add_head_input(matrix(k, width), false);
         add_head_input(matrix(k, n), false);
-        add_head_input(matrix(m, k), false);
+        if (random_.one_in(2)) add_head_number(static_cast<double>(random_.below(3)) - 1);
+        else add_head_input(matrix(m, k), false);
         made_.head_results.push_back(matrix(m, 1));
         return set_attributes(head, plugrad_attention{sizeof(plugrad_attention), random_.one_in(2), 0.3});
       }

@@ -32,6 +32,10 @@ const Row kRows[] = {
     {"exp of a half", kBf16, kF32, [](const Tensor& x) { return exp(cast(x, DType::bf16)); }},
     {"mse_loss of a half", kBf16, kF32,
      [](const Tensor& x) { return mse_loss(cast(x, DType::bf16), cast(x, DType::bf16)); }},
+    {"cross_entropy of a half", kBf16, kF32,
+     [](const Tensor& x) { return cross_entropy(cast(x, DType::bf16), zeros({4}, DType::i64)); }},
+    {"cross_entropy of a half and probabilities", kBf16, kF32,
+     [](const Tensor& x) { return cross_entropy(cast(x, DType::bf16), x); }},
     {"relu of a half", kBf16, kBf16, [](const Tensor& x) { return relu(cast(x, DType::bf16)); }},
     {"add", kF32, kF32, [](const Tensor& x) { return add(x, x); }},
     {"sum of integers", DType::i64, DType::i64, [](const Tensor& x) { return sum(cast(x, DType::i64)); }},
@@ -133,6 +137,7 @@ TEST(Autocast, KeepsToOneBackend) {
   {
     const Autocast elsewhere({.device = "none"});
     EXPECT_EQ(matmul(x, x).dtype(), DType::f32);
+    EXPECT_EQ(cross_entropy(cast(x, DType::bf16), zeros({2}, DType::i64)).dtype(), DType::bf16);
     const std::string name = x.device().name();
     const Autocast here({.device = name.substr(0, name.find(':'))});
     EXPECT_EQ(matmul(x, x).dtype(), DType::bf16);

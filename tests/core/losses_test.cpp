@@ -190,6 +190,17 @@ TEST(Losses, CrossEntropyOfHalvesIsRoundedOnce) {
     }
 }
 
+// Probabilities may have another dtype than logits that are halves. Only halves round the loss.
+TEST(Losses, CrossEntropyOfMixedDtypes) {
+  const Tensor x = cast(of(DType::f64, spread(12, -2, 2), {3, 4}), DType::bf16), wide = cast(x, DType::f32);
+  const Tensor wanted = softmax(of(DType::f32, spread(12, -1, 1), {3, 4}), -1);
+  const Tensor loss = cross_entropy(x, wanted);
+  EXPECT_EQ(loss.dtype(), DType::bf16);
+  EXPECT_TRUE(close(loss, {}, elements(cast(cross_entropy(wide, wanted), DType::bf16))));
+  const Tensor weight = of(DType::f64, {1, 2, 3, 4}, {4});
+  EXPECT_EQ(cross_entropy(wide, i64({0, 1, 3}), Reduction::mean, weight).dtype(), DType::f64);
+}
+
 TEST(Losses, ErrorsOfClasses) {
   const Tensor x = counting(kShape);
   EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(2, 3, 4)", "(2, 3)"},

@@ -109,6 +109,79 @@ TEST_F(ArgumentsOfCublas, HalvesAreRoundedOnce) {
   expect_fault("the math mode allows sums of halves");
 }
 
+// The same product in f32 or bf16, with a bias, by cublasLt.
+struct LtArguments {
+  int type = cublas::kFloat32, columns_of_b = 4;
+  uint32_t reductions = cublas_lt::kReduceWide, epilogue = cublas_lt::kAddsBias, alignment = 2;
+  ptrdiff_t shift_a = 0, shift_bias = 0;  // bytes, after the algorithm was chosen
+  bool spoils_algorithm = false, has_workspace = true;
+};
+
+class ArgumentsOfCublasLt : public CublasArguments {
+ protected:
+  void multiply_with_bias(const LtArguments& g) {
+    static const auto lt = BlasLt::find(dlopen(PLUGRAD_CHECKING_CUBLAS, RTLD_NOW | RTLD_LOCAL));
+    ASSERT_NE(lt, nullptr);
+    cublas_lt::Description product, preference, a, b, d;
+    const char* bias = b_ + 35 * sizeof(float) - 5 * (g.type == cublas::kFloat32 ? 4 : 2);  // the end of an allocation
+    lt->create_product(&product, cublas::kCompute32, cublas::kFloat32);
+    lt->set_of_product(product, cublas_lt::kEpilogue, &g.epilogue, sizeof g.epilogue);
+    lt->set_of_product(product, cublas_lt::kBiasPointer, &bias, sizeof bias);
+    lt->create_matrix(&a, g.type, 5, 7, 5);
+    lt->create_matrix(&b, g.type, 7, static_cast<uint64_t>(g.columns_of_b), 7);
+    lt->create_matrix(&d, g.type, 5, 4, 5);
+    lt->create_preference(&preference);
+    const uint64_t workspace = kWorkspace;
+    lt->set_of_preference(preference, cublas_lt::kMostWorkspace, &workspace, sizeof workspace);
+    lt->set_of_preference(preference, cublas_lt::kReductions, &g.reductions, sizeof g.reductions);
+    for (int i = 0; i < 4; ++i)
+      lt->set_of_preference(preference, cublas_lt::kAlignmentOfA + i, &g.alignment, sizeof g.alignment);
+    cublas_lt::Heuristic found{};
+    int count = 0;
+    lt->find_algorithm(handle_, product, a, b, d, d, preference, 1, &found, &count);
+    if (g.spoils_algorithm) found.algorithm = {};
+    bias += g.shift_bias;
+    lt->set_of_product(product, cublas_lt::kBiasPointer, &bias, sizeof bias);
+    const float one = 1, zero = 0;
+    lt->multiply(handle_, product, &one, a_ + g.shift_a, a, b_, b, &zero, c_, d, c_, d, &found.algorithm,
+                 g.has_workspace ? workspace_ : nullptr, kWorkspace, stream_);
+    for (const cublas_lt::Description matrix : {a, b, d}) lt->destroy_matrix(matrix);
+    lt->destroy_product(product);
+    lt->destroy_preference(preference);
+  }
+};
+
+TEST_F(ArgumentsOfCublasLt, AreRight) {
+  for (const int type : {cublas::kFloat32, cublas::kBFloat16}) multiply_with_bias({.type = type});
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(simt::last_fault(), "");
+}
+
+struct LtPlanted {
+  const char* name;
+  LtArguments arguments;
+  const char* found;
+};
+class LtBugs : public ArgumentsOfCublasLt, public testing::WithParamInterface<LtPlanted> {};
+
+TEST_P(LtBugs, IsFound) {
+  multiply_with_bias(GetParam().arguments);
+  expect_fault(GetParam().found);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cublas, LtBugs,
+    testing::Values(
+        LtPlanted{"BiasTooShort", {.shift_bias = 8}, "the bias touches 7 bytes past the end of an allocation"},
+        LtPlanted{"SumsOfHalves", {.type = cublas::kBFloat16, .reductions = 7}, "the preference allows sums of halves"},
+        LtPlanted{"AlgorithmForAnotherAlignment",
+                  {.alignment = 256, .shift_a = 4},
+                  "a has a smaller alignment than the algorithm was chosen for"},
+        LtPlanted{"AlgorithmFromNowhere", {.spoils_algorithm = true}, "the algorithm is not from the heuristics"},
+        LtPlanted{"NoWorkspace", {.has_workspace = false}, "the handle has no workspace"},
+        LtPlanted{"MatricesThatDoNotFit", {.columns_of_b = 3}, "the matrices do not fit each other"},
+        LtPlanted{"NoEpilogue", {.epilogue = 1}, "the epilogue has no bias"}),
+    [](const testing::TestParamInfo<LtPlanted>& info) { return std::string(info.param.name); });
+
 TEST_F(ArgumentsOfCublas, WorkspaceIsOfTheDevice) {
   std::vector<char> host(kWorkspace);
   EXPECT_NE(set_workspace(host.data()), cublas::kSuccess);

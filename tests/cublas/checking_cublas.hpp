@@ -8,8 +8,9 @@ namespace plugrad::cuda::checking {
 
 // The number of calls of each function since the library was loaded, and of the handles that live.
 struct Calls {
-  std::atomic<int> single{0}, strided{0}, by_pointers{0}, handles{0};
+  std::atomic<int> single{0}, strided{0}, by_pointers{0}, with_bias{0}, handles{0};
 };
 using CallsFunction = const Calls* (*)();  // plugrad_checking_cublas_calls
+Calls& calls_so_far();                     // within the library
 
 }  // namespace plugrad::cuda::checking

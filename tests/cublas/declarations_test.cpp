@@ -1,11 +1,13 @@
 #include <backends/cuda/blas.hpp>
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -63,6 +65,28 @@ static_assert(Agree<cublas::GemmBatched, cublasGemmBatchedExType>::value);
 static_assert(!Agree<cublas::Gemm, cublasGemmStridedBatchedExType>::value &&
               !Agree<cublas::Create, decltype(&cublasSetStream_v2)>::value);
 
+static_assert(Agree<cublas_lt::CreateProduct, decltype(&cublasLtMatmulDescCreate)>::value);
+static_assert(Agree<cublas_lt::CreateMatrix, decltype(&cublasLtMatrixLayoutCreate)>::value);
+static_assert(Agree<cublas_lt::CreatePreference, decltype(&cublasLtMatmulPreferenceCreate)>::value);
+static_assert(Agree<cublas_lt::Destroy, decltype(&cublasLtMatmulDescDestroy)>::value);
+static_assert(Agree<cublas_lt::SetAttribute, decltype(&cublasLtMatmulDescSetAttribute)>::value);
+static_assert(Agree<cublas_lt::SetAttribute, decltype(&cublasLtMatmulPreferenceSetAttribute)>::value);
+static_assert(Agree<cublas_lt::FindAlgorithm, decltype(&cublasLtMatmulAlgoGetHeuristic)>::value);
+static_assert(Agree<cublas_lt::Multiply, decltype(&cublasLtMatmul)>::value);
+static_assert(sizeof(cublas_lt::Algorithm) == sizeof(cublasLtMatmulAlgo_t) &&
+              sizeof(cublas_lt::Heuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(offsetof(cublas_lt::Heuristic, workspace_bytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) &&
+              offsetof(cublas_lt::Heuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+static_assert(cublas_lt::kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA &&
+              cublas_lt::kTransposeB == CUBLASLT_MATMUL_DESC_TRANSB &&
+              cublas_lt::kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE &&
+              cublas_lt::kBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
+              cublas_lt::kAddsBias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(cublas_lt::kMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
+              cublas_lt::kReductions == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK &&
+              cublas_lt::kReduceWide == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE &&
+              cublas_lt::kAlignmentOfA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+              cublas_lt::kAlignmentOfA + 3 == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 static_assert(cublas::kSuccess == static_cast<int>(CUBLAS_STATUS_SUCCESS));
 static_assert(cublas::kNoTranspose == static_cast<int>(CUBLAS_OP_N) && cublas::kTranspose == static_cast<int>(CUBLAS_OP_T));
 static_assert(cublas::kFloat32 == static_cast<int>(CUDA_R_32F) && cublas::kFloat64 == static_cast<int>(CUDA_R_64F) &&
@@ -88,6 +112,7 @@ TEST(Cublas, IsOpenedWithAllItsFunctionsWhereItIs) {
   if (!blas) GTEST_SKIP() << why;
   EXPECT_TRUE(blas->create && blas->destroy && blas->set_math_mode && blas->set_stream && blas->set_workspace &&
               blas->gemm && blas->gemm_strided_batched && blas->gemm_batched);
+  EXPECT_NE(blas->lt, nullptr);
 }
 
 TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {

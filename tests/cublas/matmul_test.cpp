@@ -3,6 +3,7 @@
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/layers.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/runtime.hpp>
@@ -118,6 +119,58 @@ TEST(MatmulOfBatches, ALackOfMemoryForTheWorkspaceLeavesNoHandleBehind) {
   EXPECT_NE(blas->handle(stream), nullptr);
   EXPECT_EQ(calls().handles, before + 1);
   cudaStreamDestroy(stream);
+}
+
+// A linear layer: x (.., k), weight (n, k), bias (n).
+struct LinearCase {
+  const char* name;
+  Tensor (*x)(DType dtype);
+  Tensor (*weight)(DType dtype);
+  Tensor (*bias)(DType dtype);
+  bool by_lt;
+};
+const LinearCase kLinearCases[] = {
+    {"matrix", [](DType t) { return counted({5, 7}, t); }, [](DType t) { return counted({3, 7}, t); },
+     [](DType t) { return counted({3}, t); }, true},
+    {"batches", [](DType t) { return counted({2, 5, 7}, t); }, [](DType t) { return counted({3, 7}, t); },
+     [](DType t) { return counted({3}, t); }, true},
+    {"parts of rows at odd places", [](DType t) { return slice(counted({5, 9}, t), 1, 1, 8); },
+     [](DType t) { return slice(counted({4, 9}, t), 1, 2, 9); }, [](DType t) { return slice(counted({5}, t), 0, 1, 5); },
+     true},
+    {"a weight by columns", [](DType t) { return counted({5, 7}, t); },
+     [](DType t) { return transpose(counted({7, 3}, t)); }, [](DType t) { return counted({3}, t); }, true},
+    {"a bias with steps", [](DType t) { return counted({5, 7}, t); }, [](DType t) { return counted({3, 7}, t); },
+     [](DType t) { return slice(counted({6}, t), 0, 0, 6, 2); }, false},
+};
+
+TEST(MatmulWithBias, IsOneCallWhereTheRowIsDense) {
+  for (const LinearCase& each : kLinearCases)
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+      const Tensor x = each.x(dtype), weight = each.weight(dtype), bias = each.bias(dtype);
+      const int before = calls().with_bias;
+      for (int call = 0; call < 2; ++call) {  // the second finds the first one's algorithm
+        const Tensor got = linear(x, weight, bias);
+        const Tensor rows = reshape(contiguous(x), {1, 1, x.count() / x.size(-1), x.size(-1)});
+        std::vector<double> expected =
+            product_of(rows, reshape(contiguous(transpose(weight)), {1, 1, weight.size(1), weight.size(0)}));
+        const std::vector<double> added = numbers(bias);
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i % added.size()];
+        EXPECT_EQ(numbers(got), expected) << each.name << " in " << dtype_name(dtype);
+      }
+      EXPECT_EQ(calls().with_bias - before, each.by_lt && dtype != DType::f64 ? 2 : 0) << each.name;
+    }
+  EXPECT_EQ(simt::last_fault(), "");
+}
+
+// Equal shapes at other addresses: another bias, and operands with a smaller alignment.
+TEST(MatmulWithBias, ItsAlgorithmIsForTheAlignment) {
+  const Tensor all = counted({5, 80}), weight = counted({3, 64}), bias = counted({3});
+  for (const int64_t first : {0, 1, 2, 4, 8, 16}) {
+    const Tensor x = slice(all, 1, first, first + 64);
+    const Tensor got = linear(x, weight, bias), copied = linear(contiguous(x), weight, add(bias, 0));
+    EXPECT_EQ(numbers(got), numbers(copied)) << first;
+  }
+  EXPECT_EQ(simt::last_fault(), "");
 }
 
 // The driver counts the workspace; the core does not.

@@ -25,7 +25,7 @@ OUTSIDE = {
     "simd": ["hwy/*", "xbyak/*"],
     "eigen": ["Eigen/*"],
     "cuda": ["cuda_runtime.h"],
-    "cublas": ["cublas_v2.h"],
+    "cublas": ["cublas_v2.h", "cublasLt.h"],
     "vulkan": ["vulkan/vulkan.h"],
     "gtest": ["gtest/*", "gmock/*"],
     "benchmark": ["benchmark/*"],

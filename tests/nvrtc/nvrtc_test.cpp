@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plugrad::cuda {
@@ -241,8 +242,13 @@ TEST(Nvrtc, NamesThePlacesWhereItIsNot) {
 class CodeCacheOnDisk : public testing::Test {
  protected:
   ~CodeCacheOnDisk() override { std::filesystem::remove_all(folder_); }
-  CodeCache cache(const std::string& architecture = "sm_90", const std::string& compiler = "13.0") const {
-    return CodeCache("cuda", architecture, compiler, folder_.c_str());
+  CodeCache cache(const std::string& architecture = "sm_90", const std::string& compiler = "13.0",
+                  const std::string& build = "1") const {
+    return CodeCache("cuda", architecture, compiler, build, folder_.c_str());
+  }
+  static void add(CodeCache cache, const std::string& source, const std::string& code) {
+    cache.add(source, code);
+    cache.write(true);
   }
   static std::string found(CodeCache cache, const std::string& source) {
     const std::vector<char> code = cache.find(source);
@@ -253,16 +259,17 @@ class CodeCacheOnDisk : public testing::Test {
       std::filesystem::path(testing::TempDir()) / ("plugrad-codes-" + std::to_string(getpid()));
 };
 
-TEST_F(CodeCacheOnDisk, IsForOneSourceArchitectureAndCompiler) {
-  cache().add("a", std::string("one"));
-  cache().add("b", std::string());
-  cache().add("ab", std::string("two\0three", 9));
+TEST_F(CodeCacheOnDisk, IsForOneSourceArchitectureCompilerAndBuild) {
+  add(cache(), "a", "one");
+  add(cache(), "b", "");
+  add(cache(), "ab", std::string("two\0three", 9));
   EXPECT_EQ(found(cache(), "a"), "one");
   EXPECT_EQ(found(cache(), "ab"), std::string("two\0three", 9));
   EXPECT_EQ(found(cache(), "c"), "");
   EXPECT_EQ(found(cache("sm_80"), "a"), "");
   EXPECT_EQ(found(cache("sm_90", "13.1"), "a"), "");
-  cache().add("a", std::string("newer"));
+  EXPECT_EQ(found(cache("sm_90", "13.0", "2"), "a"), "");
+  add(cache(), "a", "newer");
   EXPECT_EQ(found(cache(), "a"), "newer");
   EXPECT_EQ(found(cache(), "ab"), std::string("two\0three", 9));
 }
@@ -270,19 +277,36 @@ TEST_F(CodeCacheOnDisk, IsForOneSourceArchitectureAndCompiler) {
 TEST_F(CodeCacheOnDisk, KeepsWhatAnotherProcessWrote) {
   CodeCache first = cache(), second = cache();
   EXPECT_TRUE(first.find("a").empty());
-  second.add("b", std::string("two"));
-  first.add("a", std::string("one"));
-  EXPECT_EQ(found(cache(), "a"), "one");
-  EXPECT_EQ(found(cache(), "b"), "two");
+  for (const auto& [mine, source] : {std::pair(&second, "b"), std::pair(&first, "a")}) {
+    mine->add(source, std::string("code"));
+    mine->write(true);
+  }
+  EXPECT_EQ(found(cache(), "a"), "code");
+  EXPECT_EQ(found(cache(), "b"), "code");
 }
 
-TEST_F(CodeCacheOnDisk, DropsTheOldest) {
+TEST_F(CodeCacheOnDisk, DropsWhatWasUsedLeastRecently) {
   const std::string third(CodeCache::kMostBytes / 3, 'x');
   CodeCache mine = cache();
-  for (const char* source : {"a", "b", "c"}) mine.add(source, third);
-  EXPECT_TRUE(cache().find("a").empty());
-  EXPECT_FALSE(cache().find("b").empty());
+  for (const char* source : {"a", "b"}) mine.add(source, third);
+  EXPECT_FALSE(mine.find("a").empty());
+  mine.add("c", third);
+  mine.write(true);
+  EXPECT_FALSE(cache().find("a").empty());
+  EXPECT_TRUE(cache().find("b").empty());
   EXPECT_FALSE(cache().find("c").empty());
+}
+
+// The first call of a series writes, and so does the last.
+TEST_F(CodeCacheOnDisk, IsNotWrittenForEachOfManyFusions) {
+  CodeCache mine = cache();
+  for (const char* source : {"a", "b", "c"}) {
+    mine.add(source, std::string("code"));
+    mine.write(source == std::string("c"));
+    EXPECT_EQ(found(cache(), "a"), "code");
+    EXPECT_EQ(found(cache(), "b"), source == std::string("c") ? "code" : "");
+  }
+  EXPECT_EQ(found(cache(), "c"), "code");
 }
 
 }  // namespace

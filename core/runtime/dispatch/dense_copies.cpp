@@ -67,7 +67,9 @@ class Replacement {
   uint16_t planned_layout(const plugrad_view& v) const {
     if (!(v.layout & PLUGRAD_IMMEDIATE)) return plan_.dense ? v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0 : v.layout;
     if (plan_.immediates == Immediates::keep) return PLUGRAD_IMMEDIATE;
-    return plan_.immediates == Immediates::broadcast && is_many_ ? PLUGRAD_STRIDED | PLUGRAD_BROADCAST : 0;
+    if (!is_many_) return 0;
+    const uint16_t wide = shape_.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0;
+    return plan_.immediates == Immediates::broadcast ? wide | PLUGRAD_STRIDED | PLUGRAD_BROADCAST : wide;
   }
 
   void replace(DeviceState& device, int i) {
@@ -99,7 +101,7 @@ class Replacement {
     one.count = to.count;
     std::copy_n(to.shape, to.rank, one.shape);
     std::fill_n(one.strides, to.rank, 0);
-    one.layout = PLUGRAD_STRIDED | PLUGRAD_BROADCAST;
+    one.layout = PLUGRAD_STRIDED | PLUGRAD_BROADCAST | (to.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0);
   }
 
   const OpCall& call_;
