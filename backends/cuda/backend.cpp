@@ -134,10 +134,12 @@ const plugrad_kernel* CudaBackend::fusion_kernel(OpenDevice& device, const plugr
   static const std::unique_ptr<const Nvrtc> nvrtc = Nvrtc::open(why);
   if (!nvrtc) warn_of_fusions(why);
   if (!nvrtc) return nullptr;
-  std::call_once(codes_made_, [this] {
-    codes_ = std::make_unique<CodeCache>(PLUGRAD_CUDA_NAME, architecture_, nvrtc->version(), build_,
-                                         cache_ ? cache_->c_str() : nullptr);
-  });
+  {
+    const std::lock_guard lock(codes_mutex_);
+    if (!codes_)
+      codes_ = std::make_unique<CodeCache>(PLUGRAD_CUDA_NAME, architecture_, nvrtc->version(), build_,
+                                           cache_ ? cache_->c_str() : nullptr);
+  }
   auto made = make_fusion(device, fusion, {*nvrtc, *codes_, architecture_});
   if (!made) return nullptr;
   FusionKernel& kernel = *made;

@@ -91,7 +91,7 @@ class CudaBackend final : public Backend, public NativeStreams, public Fusions, 
   std::string architecture_;          // "sm_90"
   std::optional<std::string> cache_;  // the directory of compiled fusions; none: the user's
   std::string build_;                 // of the plugin, when the device was opened
-  std::once_flag codes_made_;
+  std::mutex codes_mutex_;
   std::unique_ptr<CodeCache> codes_;
   FusionKernels fusion_kernels_;
   std::atomic<bool> lost_{false};

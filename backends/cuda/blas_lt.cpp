@@ -107,11 +107,12 @@ bool BiasProducts::run(const BlasLt& lt, const BlasHandle& handle, cudaStream_t 
     Plan& made = known->second;
     made.serves = describe(lt, p, made) && choose(lt, handle, p, made);
   }
-  const Plan& plan = known->second;
-  return plan.serves &&
-         lt.set_of_product(plan.product, cublas_lt::kBiasPointer, &p.bias, sizeof p.bias) == cublas::kSuccess &&
-         lt.multiply(handle.handle, plan.product, &kOne, p.a, plan.a, p.b, plan.b, &kZero, p.d, plan.d, p.d, plan.d,
-                     &plan.algorithm, handle.workspace, handle.workspace_bytes, stream) == cublas::kSuccess;
+  Plan& plan = known->second;
+  plan.serves = plan.serves &&
+                lt.set_of_product(plan.product, cublas_lt::kBiasPointer, &p.bias, sizeof p.bias) == cublas::kSuccess &&
+                lt.multiply(handle.handle, plan.product, &kOne, p.a, plan.a, p.b, plan.b, &kZero, p.d, plan.d, p.d, plan.d,
+                            &plan.algorithm, handle.workspace, handle.workspace_bytes, stream) == cublas::kSuccess;
+  return plan.serves;
 }
 
 }  // namespace plugrad::cuda

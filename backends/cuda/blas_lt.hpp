@@ -75,7 +75,8 @@ class BiasProducts {
   BiasProducts(const BiasProducts&) = delete;
   BiasProducts& operator=(const BiasProducts&) = delete;
 
-  // Submits a product. Returns false, with nothing submitted, if cublasLt has no algorithm for it. [stream-serial]
+  // Submits a product. Returns false, with nothing submitted, if cublasLt does not take it; it is not asked again for this
+  // shape and alignment. [stream-serial]
   bool run(const BlasLt& lt, const BlasHandle& handle, cudaStream_t stream, const BiasProduct& product);
 
  private:
@@ -92,7 +93,7 @@ class BiasProducts {
   static bool choose(const BlasLt& lt, const BlasHandle& handle, const BiasProduct& product, Plan& plan);
   void clear();
 
-  const BlasLt* lt_ = nullptr;
+  const BlasLt* lt_ = nullptr;  // outlives the stream
   std::map<Key, Plan> plans_;
 };
 

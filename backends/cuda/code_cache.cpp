@@ -1,11 +1,44 @@
 #include <backends/cuda/code_cache.hpp>
 
+#include <backends/cuda/error.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 namespace plugrad::cuda {
+
+CodeCache::CodeCache(const std::string& plugin, const std::string& architecture, const std::string& compiler,
+                     const std::string& build, const char* directory, std::chrono::milliseconds pause)
+    : file_(plugin, architecture, compiler, build, directory), pause_(pause) {
+  const std::lock_guard lock(all_mutex());
+  all().push_back(this);
+}
+
+CodeCache::~CodeCache() {
+  if (was_forked()) return;  // another thread may have held the lock
+  const std::lock_guard lock(all_mutex());
+  std::erase(all(), this);
+}
+
+// Never destroyed: the compiler's thread uses them until the process ends.
+std::mutex& CodeCache::all_mutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+std::vector<CodeCache*>& CodeCache::all() {
+  static std::vector<CodeCache*>& caches = *new std::vector<CodeCache*>;
+  return caches;
+}
+
+void CodeCache::write_all() noexcept {
+  try {
+    const std::lock_guard lock(all_mutex());
+    for (CodeCache* each : all()) each->write();
+  } catch (const std::exception&) {  // no memory for the file's contents: the fusions serve without it
+  }
+}
 
 std::vector<char> CodeCache::find(const std::string& source) {
   const std::lock_guard lock(mutex_);
@@ -18,30 +51,31 @@ std::vector<char> CodeCache::find(const std::string& source) {
 
 void CodeCache::add(const std::string& source, std::span<const char> code) {
   Entry entry{source, {code.begin(), code.end()}};
-  const std::lock_guard lock(mutex_);
-  read_once();
-  put(entries_, std::move(entry));
-  trim(entries_);
-  is_changed_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    read_once();
+    put(entries_, std::move(entry));
+    trim(entries_);
+    is_changed_ = true;
+    if (written_ && std::chrono::steady_clock::now() - *written_ < pause_) return;
+  }
+  write();
 }
 
-void CodeCache::write(bool is_last) {
-  constexpr std::chrono::seconds kPause{1};
+void CodeCache::write() {
   const std::lock_guard one_at_a_time(write_mutex_);
-  const auto now = std::chrono::steady_clock::now();
-  if (!is_last && now - written_ < kPause) return;
   Entries mine;
   {
     const std::lock_guard lock(mutex_);
     if (!is_changed_) return;
     mine = entries_;
     is_changed_ = false;
+    written_ = std::chrono::steady_clock::now();
   }
   Entries all = parsed(file_.read());
   for (Entry& each : mine) put(all, std::move(each));
   trim(all);
   file_.write(text_of(all));
-  written_ = now;
 }
 
 void CodeCache::read_once() {

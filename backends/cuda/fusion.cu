@@ -26,8 +26,7 @@ class CompiledFusion final : public FusionKernel {
 
   // Loads code that was compiled before. Returns whether there is such code.
   bool load_kept();
-  // is_last: no other fusion waits for the compiler.
-  void compile(bool is_last);
+  void compile();
   void give_up() { state_.store(State::failed, std::memory_order_release); }
 
  private:
@@ -36,7 +35,7 @@ class CompiledFusion final : public FusionKernel {
   static void run(const Call& call);
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
   void load(const std::vector<char>& code);
-  void keep(const std::vector<char>& code, bool is_last) const noexcept;
+  void keep(const std::vector<char>& code) const noexcept;
   void map(const Call& call) const;
   void map_part(const Submission& submission, const Places& part) const;
   void reduce(const Call& call) const;
@@ -62,14 +61,14 @@ bool CompiledFusion::load_kept() {
   return true;
 }
 
-void CompiledFusion::compile(bool is_last) {
+void CompiledFusion::compile() {
   std::string why;
   try {
     const std::vector<char> code = tools_.nvrtc.compile(source_.text, tools_.architecture, why);
     if (!code.empty()) {
       load(code);
       state_.store(State::ready, std::memory_order_release);
-      return keep(code, is_last);
+      return keep(code);
     }
   } catch (const std::exception& error) {
     why = error.what();
@@ -79,10 +78,9 @@ void CompiledFusion::compile(bool is_last) {
 }
 
 // The fusion serves without its place on disk.
-void CompiledFusion::keep(const std::vector<char>& code, bool is_last) const noexcept {
+void CompiledFusion::keep(const std::vector<char>& code) const noexcept {
   try {
     tools_.codes.add(source_.text, code);
-    tools_.codes.write(is_last);
   } catch (const std::exception&) {
   }
 }
@@ -163,10 +161,11 @@ std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusi
 void compile_fusion(FusionKernel& kernel, Compiling when) {
   auto& fusion = static_cast<CompiledFusion&>(kernel);
   if (fusion.load_kept()) return;
-  if (when == Compiling::at_once) return fusion.compile(true);
-  FusionCompiler::get().add([&fusion](FusionCompiler::State now) {
-    now == FusionCompiler::State::ending ? fusion.give_up() : fusion.compile(now == FusionCompiler::State::last);
-  });
+  if (when == Compiling::at_once) {
+    fusion.compile();
+    return CodeCache::write_all();  // nobody says which fusion is the last
+  }
+  FusionCompiler::get().add([&fusion](bool may_compile) { may_compile ? fusion.compile() : fusion.give_up(); });
 }
 #else
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice&, const plugrad_fusion&, const FusionTools&) { return nullptr; }

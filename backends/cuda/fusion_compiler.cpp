@@ -1,5 +1,6 @@
 #include <backends/cuda/fusion_compiler.hpp>
 
+#include <backends/cuda/code_cache.hpp>
 #include <backends/cuda/error.hpp>
 
 #include <plugrad/sdk/threads.hpp>
@@ -49,12 +50,16 @@ void FusionCompiler::work() {
     changed_.wait(lock, [this] { return !jobs_.empty(); });
     const Job job = std::move(jobs_.front());
     jobs_.pop_front();
-    is_busy_ = !is_stopped_;
-    const State now = is_stopped_ ? State::ending : jobs_.empty() ? State::last : State::busy;
+    const bool may_compile = is_busy_ = !is_stopped_;
     lock.unlock();
-    job(now);
-    if (now != State::ending) std::atexit([] { get().stop(); });
+    job(may_compile);
+    if (may_compile) std::atexit([] { get().stop(); });
     lock.lock();
+    if (may_compile && (jobs_.empty() || is_stopped_)) {
+      lock.unlock();
+      CodeCache::write_all();
+      lock.lock();
+    }
     is_busy_ = false;
     changed_.notify_all();
   }

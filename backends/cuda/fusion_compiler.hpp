@@ -1,7 +1,6 @@
-// A thread compiles fusions, one at a time.
+// A thread compiles fusions, one at a time. When none waits, it writes their code to disk.
 #pragma once
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -11,10 +10,9 @@ namespace plugrad::cuda {
 class FusionCompiler {
  public:
   static FusionCompiler& get();
-  // ending: the process ends, and a job must not compile any more. last: no further job waits.
-  enum class State : uint8_t { busy, last, ending };
-  // The thread calls the job. Throws std::system_error if no thread can be started.
-  using Job = std::function<void(State now)>;
+  // The thread calls the job. `may_compile` is false if the process is ending: the job must not compile any more. Throws
+  // std::system_error if no thread can be started.
+  using Job = std::function<void(bool may_compile)>;
   void add(Job job);
 
  private:

@@ -150,7 +150,7 @@ bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dt
 bool is_row(const plugrad_view& added) {
   for (int d = 0; d < added.rank - 1; ++d)
     if (stride_of(added, d)) return false;
-  return stride_of(added, added.rank - 1) == 1;
+  return added.shape[added.rank - 1] == 1 || stride_of(added, added.rank - 1) == 1;
 }
 
 // Multiplies and adds a row by cublasLt. Returns false, with nothing submitted, if it does not serve.

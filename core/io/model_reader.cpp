@@ -164,7 +164,7 @@ class Parser {
     for (const Json& each : outputs) op.outputs.push_back(adds ? read_view(each) : view(each, 0));
     for (size_t k = 0; k < op.inputs.size(); ++k)
       if (!op.inputs[k].view && !(found->immediate_inputs() >> k & 1))
-        stop("its input " + std::to_string(k) + " is no number");
+        stop("its input " + std::to_string(k) + " is a number, and must be a view of memory");
     add_attributes(op, json);
     for (size_t k = 0; k < op.outputs.size(); ++k) finish_output(op, k);
     made_.ops.push_back(std::move(op));

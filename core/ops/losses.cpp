@@ -261,8 +261,7 @@ Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduct
   if (!(smoothing >= 0 && smoothing <= 1))
     refuse("cross_entropy", "label_smoothing is " + number_text(smoothing) + ": expected 0 to 1");
   if (is_floating(targets.dtype()) && targets.shape() == logits.shape() && logits.rank())
-    if (const Tensor x = at_least_f32(logits), wanted = at_least_f32(targets); x.dtype() == wanted.dtype())
-      return entropy_of_probabilities(x, wanted, reduction, options);
+    return entropy_of_probabilities(at_least_f32(logits), at_least_f32(targets), reduction, options);
   require_classes("cross_entropy", logits, targets, options.weight);
   const ClassOptions wide{detail::wide_argument(options.weight), options.ignore_index, smoothing};
   const Targets chosen = targets_of(targets, accumulator_of(logits.dtype()), wide);

@@ -199,6 +199,8 @@ TEST(Losses, CrossEntropyOfMixedDtypes) {
   EXPECT_TRUE(close(loss, {}, elements(cast(cross_entropy(wide, wanted), DType::bf16))));
   const Tensor weight = of(DType::f64, {1, 2, 3, 4}, {4});
   EXPECT_EQ(cross_entropy(wide, i64({0, 1, 3}), Reduction::mean, weight).dtype(), DType::f64);
+  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "f32", "f64", "cast one of them"},
+                     [&] { cross_entropy(wide, cast(wanted, DType::f64)); }));
 }
 
 TEST(Losses, ErrorsOfClasses) {

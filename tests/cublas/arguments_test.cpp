@@ -182,6 +182,32 @@ INSTANTIATE_TEST_SUITE_P(
         LtPlanted{"NoEpilogue", {.epilogue = 1}, "the epilogue has no bias"}),
     [](const testing::TestParamInfo<LtPlanted>& info) { return std::string(info.param.name); });
 
+// An algorithm serves one kind of product and one alignment: each of these products needs another.
+TEST_F(ArgumentsOfCublas, LtAlgorithmsAreChosenForEachProduct) {
+  const auto lt = BlasLt::find(dlopen(PLUGRAD_CHECKING_CUBLAS, RTLD_NOW | RTLD_LOCAL));
+  ASSERT_NE(lt, nullptr);
+  const BlasHandle handle{handle_, workspace_, kWorkspace};
+  BiasProducts products;
+  const BiasProduct first{0, 0, cublas::kFloat32, cublas::kCompute32, 2, 2, 3, 2, 3, 2, a_, b_, b_ + 64, c_};
+  std::vector<BiasProduct> all(12, first);
+  all[1].lda = 3;
+  all[2].ldb = 4;
+  all[3].ldd = 3;
+  all[4].compute = cublas::kCompute32Tf32;
+  all[5].a = a_ + 4;
+  all[6].b = b_ + 4;
+  all[7].bias = b_ + 68;
+  all[8].d = c_ + 4;
+  all[9].k = 2;
+  all[10].transpose_a = all[10].transpose_b = cublas::kTranspose;
+  all[10].lda = 3;
+  all[11].type = cublas::kBFloat16;
+  for (int round = 0; round < 2; ++round)
+    for (const BiasProduct& each : all) EXPECT_TRUE(products.run(*lt, handle, stream_, each));
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(simt::last_fault(), "");
+}
+
 TEST_F(ArgumentsOfCublas, WorkspaceIsOfTheDevice) {
   std::vector<char> host(kWorkspace);
   EXPECT_NE(set_workspace(host.data()), cublas::kSuccess);

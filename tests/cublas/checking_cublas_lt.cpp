@@ -28,15 +28,23 @@ struct Preference {
   uint64_t workspace = 0;
   uint32_t reductions = 7, alignments[4] = {256, 256, 256, 256};
 };
-// What an algorithm holds: the least alignments of a, b, c, d and the bias.
+// What an algorithm holds: a digest of the product, and the least alignments of a, b, c, d and the bias.
 struct Chosen {
-  uint64_t magic;
+  uint64_t magic, product;
   uint32_t reductions, alignments[5];
 };
 static_assert(sizeof(Chosen) <= sizeof(cublas_lt::Algorithm));
 
 uint32_t alignment_of(const void* address) {
   return uint32_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(address) | 256);
+}
+
+uint64_t digest_of(const Operation& o, const Matrix& a, const Matrix& b, const Matrix& d) {
+  uint64_t digest = static_cast<uint64_t>(o.compute * 4 + o.transposes[0] * 2 + o.transposes[1]);
+  for (const Matrix& x : {a, b, d})
+    for (const uint64_t each : {x.rows, x.columns, static_cast<uint64_t>(x.leading), static_cast<uint64_t>(x.type)})
+      digest = digest * 0x100000001b3 + each;
+  return digest;
 }
 
 template <class T> T& as(cublas_lt::Description description) { return *static_cast<T*>(description); }
@@ -63,9 +71,10 @@ std::string flaw(const Operation& o, const Matrix& a, const Matrix& b, const Mat
   return {};
 }
 
-std::string flaw(const Chosen& chosen, std::array<const void*, 5> addresses, size_t element) {
+std::string flaw(const Chosen& chosen, uint64_t product, std::array<const void*, 5> addresses, size_t element) {
   constexpr const char* kNames[] = {"a", "b", "c", "d", "the bias"};
   if (chosen.magic != kMagic) return "the algorithm is not from the heuristics";
+  if (chosen.product != product) return "the algorithm was chosen for another product";
   if (element == 2 && chosen.reductions & ~cublas_lt::kReduceWide) return "the preference allows sums of halves";
   for (size_t i = 0; i < addresses.size(); ++i)
     if (alignment_of(addresses[i]) < chosen.alignments[i])
@@ -127,9 +136,11 @@ cublas::Status cublasLtMatmulAlgoGetHeuristic(cublas_lt::Handle, cublas_lt::Desc
   const Preference& p = as<Preference>(preference);
   *found = 0;
   if (wanted < 1 || !flaw(o, as<Matrix>(a), as<Matrix>(b), as<Matrix>(c), as<Matrix>(d)).empty()) return kInvalid;
-  if (p.workspace < kWorkspace) return kNotSupported;
-  const Chosen chosen{
-      kMagic, p.reductions, {p.alignments[0], p.alignments[1], p.alignments[2], p.alignments[3], alignment_of(o.bias)}};
+  if (p.workspace < kWorkspace || calls_so_far().refusal == Calls::no_algorithm) return kNotSupported;
+  const Chosen chosen{kMagic,
+                      digest_of(o, as<Matrix>(a), as<Matrix>(b), as<Matrix>(d)),
+                      p.reductions,
+                      {p.alignments[0], p.alignments[1], p.alignments[2], p.alignments[3], alignment_of(o.bias)}};
   results[0] = {};
   std::memcpy(&results[0].algorithm, &chosen, sizeof chosen);
   results[0].workspace_bytes = kWorkspace;
@@ -142,6 +153,7 @@ cublas::Status cublasLtMatmul(cublas_lt::Handle, cublas_lt::Description product,
                               const void* c, cublas_lt::Description of_c, void* d, cublas_lt::Description of_d,
                               const cublas_lt::Algorithm* algorithm, void* workspace, size_t workspace_bytes,
                               cudaStream_t stream) {
+  if (calls_so_far().refusal == Calls::no_product) return kNotSupported;
   ++calls_so_far().with_bias;
   const Operation o = as<Operation>(product);
   const Matrix &left = as<Matrix>(of_a), &right = as<Matrix>(of_b), &out = as<Matrix>(of_d);
@@ -168,7 +180,7 @@ cublas::Status cublasLtMatmul(cublas_lt::Handle, cublas_lt::Description product,
          1,
          o.bias};
   std::string wrong = flaw(o, left, right, as<Matrix>(of_c), out);
-  if (wrong.empty()) wrong = flaw(chosen, {a, b, c, d, o.bias}, size_of(out.type));
+  if (wrong.empty()) wrong = flaw(chosen, digest_of(o, left, right, out), {a, b, c, d, o.bias}, size_of(out.type));
   if (wrong.empty() && c != d) wrong = "c is not d";
   if (!wrong.empty()) {
     library.submit(stream, [&library, message = text(g, wrong)] { library.fail(message); });

@@ -15,13 +15,14 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace plugrad::test {
 namespace {
 
 using cuda::checking::Calls;
 
-const Calls& calls() {
+Calls& calls() {
   void* library = dlopen(PLUGRAD_CHECKING_CUBLAS, RTLD_NOW | RTLD_LOCAL);
   const auto function = reinterpret_cast<cuda::checking::CallsFunction>(dlsym(library, "plugrad_checking_cublas_calls"));
   return *function();
@@ -141,6 +142,10 @@ const LinearCase kLinearCases[] = {
      [](DType t) { return transpose(counted({7, 3}, t)); }, [](DType t) { return counted({3}, t); }, true},
     {"a bias with steps", [](DType t) { return counted({5, 7}, t); }, [](DType t) { return counted({3, 7}, t); },
      [](DType t) { return slice(counted({6}, t), 0, 0, 6, 2); }, false},
+    {"a single column", [](DType t) { return counted({5, 7}, t); }, [](DType t) { return counted({1, 7}, t); },
+     [](DType t) { return counted({1}, t); }, true},
+    {"a single row", [](DType t) { return counted({1, 7}, t); }, [](DType t) { return counted({3, 7}, t); },
+     [](DType t) { return counted({3}, t); }, true},
 };
 
 TEST(MatmulWithBias, IsOneCallWhereTheRowIsDense) {
@@ -162,11 +167,28 @@ TEST(MatmulWithBias, IsOneCallWhereTheRowIsDense) {
   EXPECT_EQ(simt::last_fault(), "");
 }
 
+// The old way serves where cublasLt has no algorithm, or does not take the product.
+TEST(MatmulWithBias, IsDoneWithoutCublasLtWhereItRefuses) {
+  const Tensor bias = counted({3});
+  for (const auto& [refusal, k] : {std::pair(Calls::no_algorithm, 21), std::pair(Calls::no_product, 22)}) {
+    const Tensor x = counted({5, k}), weight = counted({3, k});
+    const Tensor expected = add(matmul(x, transpose(weight)), bias);
+    calls().refusal = refusal;
+    const int before = calls().with_bias;
+    const Tensor got = linear(x, weight, bias);
+    EXPECT_EQ(numbers(got), numbers(expected));
+    calls().refusal = Calls::none;
+    EXPECT_EQ(numbers(linear(x, weight, bias)), numbers(expected)) << "it is not asked again";
+    EXPECT_EQ(calls().with_bias, before);
+  }
+}
+
 // Equal shapes at other addresses: another bias, and operands with a smaller alignment.
 TEST(MatmulWithBias, ItsAlgorithmIsForTheAlignment) {
-  const Tensor all = counted({5, 80}), weight = counted({3, 64}), bias = counted({3});
+  const Tensor all = counted({5, 80}), weight = counted({3, 64}), biases = counted({80});
   for (const int64_t first : {0, 1, 2, 4, 8, 16}) {
     const Tensor x = slice(all, 1, first, first + 64);
+    const Tensor bias = slice(biases, 0, first, first + 3);
     const Tensor got = linear(x, weight, bias), copied = linear(contiguous(x), weight, add(bias, 0));
     EXPECT_EQ(numbers(got), numbers(copied)) << first;
   }

@@ -8,13 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace plugrad::cuda {
@@ -242,15 +242,14 @@ TEST(Nvrtc, NamesThePlacesWhereItIsNot) {
 class CodeCacheOnDisk : public testing::Test {
  protected:
   ~CodeCacheOnDisk() override { std::filesystem::remove_all(folder_); }
-  CodeCache cache(const std::string& architecture = "sm_90", const std::string& compiler = "13.0",
-                  const std::string& build = "1") const {
-    return CodeCache("cuda", architecture, compiler, build, folder_.c_str());
+  std::unique_ptr<CodeCache> cache(const std::string& architecture = "sm_90", const std::string& compiler = "13.0",
+                                   const std::string& build = "1") const {
+    return std::make_unique<CodeCache>("cuda", architecture, compiler, build, folder_.c_str(), std::chrono::hours(1));
   }
-  static void add(CodeCache cache, const std::string& source, const std::string& code) {
-    cache.add(source, code);
-    cache.write(true);
-  }
-  static std::string found(CodeCache cache, const std::string& source) {
+  // In another process, as it were.
+  void add(const std::string& source, const std::string& code) const { cache()->add(source, code); }
+  std::string found(const std::string& source) const { return found(source, *cache()); }
+  static std::string found(const std::string& source, CodeCache& cache) {
     const std::vector<char> code = cache.find(source);
     return {code.begin(), code.end()};
   }
@@ -260,53 +259,52 @@ class CodeCacheOnDisk : public testing::Test {
 };
 
 TEST_F(CodeCacheOnDisk, IsForOneSourceArchitectureCompilerAndBuild) {
-  add(cache(), "a", "one");
-  add(cache(), "b", "");
-  add(cache(), "ab", std::string("two\0three", 9));
-  EXPECT_EQ(found(cache(), "a"), "one");
-  EXPECT_EQ(found(cache(), "ab"), std::string("two\0three", 9));
-  EXPECT_EQ(found(cache(), "c"), "");
-  EXPECT_EQ(found(cache("sm_80"), "a"), "");
-  EXPECT_EQ(found(cache("sm_90", "13.1"), "a"), "");
-  EXPECT_EQ(found(cache("sm_90", "13.0", "2"), "a"), "");
-  add(cache(), "a", "newer");
-  EXPECT_EQ(found(cache(), "a"), "newer");
-  EXPECT_EQ(found(cache(), "ab"), std::string("two\0three", 9));
+  add("a", "one");
+  add("b", "");
+  add("ab", std::string("two\0three", 9));
+  EXPECT_EQ(found("a"), "one");
+  EXPECT_EQ(found("ab"), std::string("two\0three", 9));
+  EXPECT_EQ(found("c"), "");
+  EXPECT_EQ(found("a", *cache("sm_80")), "");
+  EXPECT_EQ(found("a", *cache("sm_90", "13.1")), "");
+  EXPECT_EQ(found("a", *cache("sm_90", "13.0", "2")), "");
+  add("a", "newer");
+  EXPECT_EQ(found("a"), "newer");
+  EXPECT_EQ(found("ab"), std::string("two\0three", 9));
 }
 
 TEST_F(CodeCacheOnDisk, KeepsWhatAnotherProcessWrote) {
-  CodeCache first = cache(), second = cache();
-  EXPECT_TRUE(first.find("a").empty());
-  for (const auto& [mine, source] : {std::pair(&second, "b"), std::pair(&first, "a")}) {
-    mine->add(source, std::string("code"));
-    mine->write(true);
-  }
-  EXPECT_EQ(found(cache(), "a"), "code");
-  EXPECT_EQ(found(cache(), "b"), "code");
+  const auto first = cache(), second = cache();
+  EXPECT_TRUE(first->find("a").empty());
+  second->add("b", std::string("code"));
+  first->add("a", std::string("code"));
+  EXPECT_EQ(found("a"), "code");
+  EXPECT_EQ(found("b"), "code");
 }
 
 TEST_F(CodeCacheOnDisk, DropsWhatWasUsedLeastRecently) {
   const std::string third(CodeCache::kMostBytes / 3, 'x');
-  CodeCache mine = cache();
-  for (const char* source : {"a", "b"}) mine.add(source, third);
-  EXPECT_FALSE(mine.find("a").empty());
-  mine.add("c", third);
-  mine.write(true);
-  EXPECT_FALSE(cache().find("a").empty());
-  EXPECT_TRUE(cache().find("b").empty());
-  EXPECT_FALSE(cache().find("c").empty());
+  const auto mine = cache();
+  for (const char* source : {"a", "b"}) mine->add(source, third);
+  EXPECT_FALSE(mine->find("a").empty());
+  mine->add("c", third);
+  mine->write();
+  EXPECT_FALSE(found("a").empty());
+  EXPECT_TRUE(found("b").empty());
+  EXPECT_FALSE(found("c").empty());
 }
 
-// The first call of a series writes, and so does the last.
-TEST_F(CodeCacheOnDisk, IsNotWrittenForEachOfManyFusions) {
-  CodeCache mine = cache();
-  for (const char* source : {"a", "b", "c"}) {
-    mine.add(source, std::string("code"));
-    mine.write(source == std::string("c"));
-    EXPECT_EQ(found(cache(), "a"), "code");
-    EXPECT_EQ(found(cache(), "b"), source == std::string("c") ? "code" : "");
-  }
-  EXPECT_EQ(found(cache(), "c"), "code");
+// Many fusions are compiled in turn: the first is written at once, and all when the compiler has nothing more to do, also
+// those of other devices.
+TEST_F(CodeCacheOnDisk, IsNotWrittenForEachFusion) {
+  const auto mine = cache(), other = cache("sm_80");
+  for (CodeCache* each : {mine.get(), other.get()})
+    for (const char* source : {"a", "b", "c"}) each->add(source, std::string("code"));
+  EXPECT_EQ(found("a"), "code");
+  EXPECT_EQ(found("b"), "");
+  CodeCache::write_all();
+  for (const char* architecture : {"sm_90", "sm_80"})
+    for (const char* source : {"a", "b", "c"}) EXPECT_EQ(found(source, *cache(architecture)), "code");
 }
 
 }  // namespace

@@ -207,6 +207,8 @@ TEST_F(Damaged, IsRefusedWithTheReason) {
   expect("version 2, and this plugrad reads version 1: use a newer plugrad", "\"version\":1", "\"version\":2");
   expect("there is no op 'sgd_step' for models", "\"op\":\"relu\"", "\"op\":\"sgd_step\"");
   expect("call 1 (matmul): it has another number of operands", "\"op\":\"relu\"", "\"op\":\"matmul\"");
+  const size_t at = text_.find("\"in\":[[") + 6;  // the first input of the product
+  expect("its input 0 is a number, and must be a view of memory", text_.substr(at, text_.find("]],", at) + 2 - at), "1");
   expect("its dtype is 'f33'", "\"f32\"", "\"f33\"");
   expect("it has no 'calls'", "\"calls\"", "\"colls\"");
   expect("it has no tensor 'weight.9'", "weight.2", "weight.9");

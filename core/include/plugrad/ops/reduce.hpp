@@ -35,7 +35,7 @@ PLUGRAD_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
 enum class Reduction { none, mean, sum, batchmean };  // batchmean: only for kl_div
 // Returns the negative log-likelihood of targets under the softmax of logits (n, c), (n, c, ..) or (c). targets are classes
-// (i64) in the shape of logits without c, or probabilities in logits' shape and dtype. Reduction::none returns the shape
+// (i64) in the shape of logits without c, or floating probabilities in logits' shape. Reduction::none returns the shape
 // without c. weight (c), if defined, multiplies the loss of each class. Targets equal to ignore_index give 0; the mean
 // divides by the weights of the remaining targets, or, for probabilities, by the number of rows. label_smoothing mixes the
 // targets with the uniform distribution.
