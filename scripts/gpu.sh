@@ -223,7 +223,6 @@ run_quick() {
   run_vulkan
 }
 
-# A software device is not a GPU; other tests cover it.
 # In a container, NVIDIA's driver often lacks the file that tells Vulkan's loader of it.
 find_vulkan_driver() {
   local library folder
@@ -241,6 +240,7 @@ find_vulkan_driver() {
   done
 }
 
+# A software device is not a GPU; other tests cover it.
 run_vulkan() {
   local devices plugin=$here/lib/plugrad/plugins-v0/libplugrad-backend-vulkan.so
   find_vulkan_driver
