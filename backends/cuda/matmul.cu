@@ -5,6 +5,7 @@
 #include <backends/cuda/rows.hpp>
 
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace plugrad::cuda {
@@ -22,6 +23,7 @@ Matrix matrix_of(const plugrad_view& view) {
 struct Plain {
   bool serves, is_transposed;
   int leading;
+  int operation() const { return is_transposed ? cublas::kTranspose : cublas::kNoTranspose; }
 };
 
 bool is_plain(int64_t row, int64_t column, int64_t rows, int64_t columns) {
@@ -34,6 +36,17 @@ Plain plain(const Matrix& matrix, int64_t rows, int64_t columns) {
   if (is_plain(matrix.column, matrix.row, columns, rows))
     return {true, true, static_cast<int>(columns == 1 ? rows : matrix.column)};
   return {false, false, 0};
+}
+
+struct PlainOperands {
+  Plain a, b, c;
+};
+// Returns nothing if cuBLAS does not accept the operands.
+std::optional<PlainOperands> plain_operands(const Product& p) {
+  const Plain a = plain(p.a, p.m, p.k), b = plain(p.b, p.k, p.n), c = plain(p.c, p.m, p.n);
+  const bool fits = std::max({p.m, p.n, p.k}) < INT32_MAX;
+  if (!fits || !a.serves || !b.serves || !c.serves || c.is_transposed) return {};
+  return PlainOperands{a, b, c};
 }
 
 // Writes the addresses of the matrices from number `first` on: all of b, then of a, then of c. An upload of the addresses
@@ -69,8 +82,6 @@ struct BlasCall {
   int m() const { return static_cast<int>(p.m); }
   int n() const { return static_cast<int>(p.n); }
   int k() const { return static_cast<int>(p.k); }
-  int turn_a() const { return a.is_transposed ? cublas::kTranspose : cublas::kNoTranspose; }
-  int turn_b() const { return b.is_transposed ? cublas::kTranspose : cublas::kNoTranspose; }
   Factors factors() const { return type == cublas::kFloat64 ? Factors{&kOne64, &kZero64} : Factors{&kOne32, &kZero32}; }
   const void* alpha() const { return factors().one; }
   const void* beta() const { return p.adds ? factors().one : factors().zero; }
@@ -87,11 +98,12 @@ struct BlasCall {
 cublas::Status BlasCall::by_strides(int64_t first, int batches) const {
   const Reach<3> at = p.batch.reach(static_cast<uint64_t>(first));
   if (batches == 1)
-    return blas().gemm(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), b_at(at), type, b.leading, a_at(at), type,
-                       a.leading, beta(), c_at(at), type, c.leading, compute, cublas::kDefaultAlgorithm);
-  return blas().gemm_strided_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), b_at(at), type, b.leading,
-                                     p.batch.stride[2][0], a_at(at), type, a.leading, p.batch.stride[1][0], beta(), c_at(at),
-                                     type, c.leading, p.batch.stride[0][0], batches, compute, cublas::kDefaultAlgorithm);
+    return blas().gemm(own.handle, b.operation(), a.operation(), n(), m(), k(), alpha(), b_at(at), type, b.leading, a_at(at),
+                       type, a.leading, beta(), c_at(at), type, c.leading, compute, cublas::kDefaultAlgorithm);
+  return blas().gemm_strided_batched(own.handle, b.operation(), a.operation(), n(), m(), k(), alpha(), b_at(at), type,
+                                     b.leading, p.batch.stride[2][0], a_at(at), type, a.leading, p.batch.stride[1][0],
+                                     beta(), c_at(at), type, c.leading, p.batch.stride[0][0], batches, compute,
+                                     cublas::kDefaultAlgorithm);
 }
 
 cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
@@ -100,7 +112,7 @@ cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
   PLUGRAD_LAUNCH(pointers_kernel, blocks, kBlock, 0, submission.handle(), p, pointers, first, batches, size);
   submission.launched();
   const void* const* const inputs = pointers;
-  return blas().gemm_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), inputs, type, b.leading,
+  return blas().gemm_batched(own.handle, b.operation(), a.operation(), n(), m(), k(), alpha(), inputs, type, b.leading,
                              inputs + batches, type, a.leading, beta(), pointers + 2 * batches, type, c.leading, batches,
                              compute, cublas::kDefaultAlgorithm);
 }
@@ -127,9 +139,9 @@ CudaTypes types_of(uint8_t dtype, bool tf32) {
 // Multiplies with cuBLAS. Returns false, with no product submitted, if cuBLAS is absent or does not accept the operands.
 bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dtype, bool tf32) {
   const BlasHandle* own = submission.stream().blas.load(std::memory_order_acquire);
-  if (!own || std::max({p.m, p.n, p.k}) >= INT32_MAX) return false;
-  const Plain a = plain(p.a, p.m, p.k), b = plain(p.b, p.k, p.n), c = plain(p.c, p.m, p.n);
-  if (!a.serves || !b.serves || !c.serves || c.is_transposed) return false;
+  const std::optional<PlainOperands> operands = own ? plain_operands(p) : std::nullopt;
+  if (!operands) return false;
+  const auto& [a, b, c] = *operands;
   const CudaTypes types = types_of(dtype, tf32);
   const BlasCall call{submission, *own, p, a, b, c, types.data, types.compute, static_cast<int64_t>(element_size(dtype))};
   const int64_t run = p.batch.rank ? p.batch.extent[0] : 1, count = static_cast<int64_t>(p.batch.count);
@@ -158,14 +170,13 @@ bool multiply_and_add_row(const Submission& submission, const Product& p, const 
   const BlasHandle* own = submission.stream().blas.load(std::memory_order_acquire);
   const BlasLt* const lt = own ? submission.backend().blas()->lt.get() : nullptr;
   if (!lt || added.dtype == PLUGRAD_F64 || p.is_transposed || p.batch.rank || !is_row(added)) return false;
-  if (std::max({p.m, p.n, p.k}) >= INT32_MAX) return false;
-  const Plain a = plain(p.a, p.m, p.k), b = plain(p.b, p.k, p.n), c = plain(p.c, p.m, p.n);
-  if (!a.serves || !b.serves || !c.serves || c.is_transposed) return false;
+  const std::optional<PlainOperands> operands = plain_operands(p);
+  if (!operands) return false;
+  const auto& [a, b, c] = *operands;
   const CudaTypes types = types_of(added.dtype, tf32);
-  const auto turn = [](const Plain& x) { return x.is_transposed ? cublas::kTranspose : cublas::kNoTranspose; };
   const BiasProduct product{
-      turn(b),   turn(a),  types.data, types.compute,           p.n,     p.m, p.k, b.leading, a.leading,
-      c.leading, p.b.base, p.a.base,   data<const char>(added), p.c.base};
+      b.operation(), a.operation(), types.data, types.compute,           p.n,     p.m, p.k, b.leading, a.leading,
+      c.leading,     p.b.base,      p.a.base,   data<const char>(added), p.c.base};
   const bool done = submission.stream().bias_products.run(*lt, *own, submission.handle(), product);
   submission.launched();
   return done;
