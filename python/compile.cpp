@@ -1,5 +1,6 @@
 // Steps that are recorded once and then replayed; plugrad/_compile.py makes functions of them.
 #include <python/binding.hpp>
+#include <python/guards.hpp>
 
 #include <plugrad/io/saved_model.hpp>
 
@@ -12,6 +13,32 @@ namespace plugrad::python {
 void bind_cancellation(nb::module_& m);  // of cancel.cpp
 
 namespace {
+
+// A compiled step with what it depends on besides arguments, as plugrad/_compile.py last found it.
+struct PythonStep : CompiledStep {
+  using CompiledStep::CompiledStep;
+  nb::object guards;    // a tuple
+  std::string outside;  // a text for the values that these guards expect
+};
+
+int visit_guards(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<PythonStep>(self)->guards.ptr());
+  return 0;
+}
+
+int drop_guards(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PythonStep>(self)->guards.reset();
+  return 0;
+}
+
+// Returns a text for what a step depends on besides arguments.
+std::string outside_of(nb::handle self) {
+  PythonStep& step = *nb::inst_ptr<PythonStep>(self);
+  const nb::object guards = step.guards;  // a guard may run code that replaces them
+  if (!guards.is_valid() || !guards_hold(guards.ptr())) self.attr("_look")();
+  return step.outside;
+}
 
 std::vector<Tensor> tensors_of(const nb::handle& given) {
   std::vector<Tensor> all;
@@ -38,8 +65,10 @@ StepResults replayed(const CompiledStep& step, const std::vector<Tensor>& argume
   return unlocked([&] { return step.call(arguments, constants, run); });
 }
 
-nb::tuple call(const CompiledStep& step, const nb::list& arguments, const std::string& constants, const nb::callable& f) {
-  StepResults results = replayed(step, tensors_of(arguments), constants, [&f](const nb::list& x) { return f(*x); });
+nb::tuple call(nb::handle self, const nb::list& arguments, const std::string& constants, const nb::callable& f) {
+  const std::string all = outside_of(self) + constants;
+  const PythonStep& step = *nb::inst_ptr<PythonStep>(self);
+  StepResults results = replayed(step, tensors_of(arguments), all, [&f](const nb::list& x) { return f(*x); });
   return nb::make_tuple(list_of(std::move(results.tensors)), results.form);
 }
 
@@ -59,7 +88,8 @@ PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
     if ((named && PyDict_Size(named)) || !are_tensors(given))
       return self.attr("_call")(given, named ? nb::borrow<nb::dict>(named) : nb::dict()).release().ptr();
     const auto function = [self](const nb::list& x) { return self.attr("_run")(*x); };
-    StepResults results = replayed(*nb::inst_ptr<CompiledStep>(self), tensors_of(given), "tensors", function);
+    const std::string constants = outside_of(self);
+    StepResults results = replayed(*nb::inst_ptr<PythonStep>(self), tensors_of(given), constants, function);
     if (results.form == 0) return wrap(std::move(results.tensors[0])).release().ptr();
     return self.attr("_results")(list_of(std::move(results.tensors)), results.form).release().ptr();
   });
@@ -85,31 +115,49 @@ nb::list described(const std::vector<ModelTensor>& tensors) {
   }
   return all;
 }
-}  // namespace
 
-void bind_compile(nb::module_& m) {
-  bind_cancellation(m);
-  static const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_object)}, {0, nullptr}};
-  nb::class_<CompiledStep>(m, "_CompiledStep", nb::type_slots(slots))
+void bind_steps(nb::module_& m) {
+  static const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_object)},
+                                      {Py_tp_traverse, reinterpret_cast<void*>(visit_guards)},
+                                      {Py_tp_clear, reinterpret_cast<void*>(drop_guards)},
+                                      {0, nullptr}};
+  nb::class_<PythonStep>(m, "_CompiledStep", nb::type_slots(slots))
       .def(
           "__init__",
-          [](CompiledStep* self, const std::string& name, size_t entries, bool fuse, uint64_t memory) {
-            new (self) CompiledStep({.name = name, .entries = entries, .memory = memory, .fuse = fuse});
+          [](PythonStep* self, const std::string& name, size_t entries, bool fuse, uint64_t memory) {
+            new (self) PythonStep(CompileOptions{.name = name, .entries = entries, .memory = memory, .fuse = fuse});
           },
           nb::arg("name"), nb::arg("entries"), nb::arg("fuse"), nb::arg("memory"))
       .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
       .def(
           "_save",
-          [](const CompiledStep& self, const nb::object& path) {
+          [](const PythonStep& self, const nb::object& path) {
             unlocked([&, file = path_of(path)] { save_model(self, file); });
           },
           nb::arg("path"))
-      .def("_clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
-      .def("_explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })
-      .def("_figures", [](const CompiledStep& self) {
+      .def(
+          "_set_outside",
+          [](PythonStep& self, nb::object guards, std::string outside) {
+            self.guards = std::move(guards);
+            self.outside = std::move(outside);
+          },
+          nb::arg("guards").none(), nb::arg("outside"))
+      .def("_holds",
+           [](const PythonStep& self) {
+             const nb::object guards = self.guards;
+             return guards.is_valid() && guards_hold(guards.ptr());
+           })
+      .def("_note_change",
+           [](const PythonStep& self, std::string what) { unlocked([&] { self.note_change(std::move(what)); }); })
+      .def("_clear", [](const PythonStep& self) { unlocked([&] { self.clear(); }); })
+      .def("_explain", [](const PythonStep& self) { return unlocked([&] { return self.explain(); }); })
+      .def("_figures", [](const PythonStep& self) {
         const CompileFigures figures = unlocked([&] { return self.figures(); });
         return nb::make_tuple(figures.recorded, figures.replayed, figures.called);
       });
+}
+
+void bind_saved_models(nb::module_& m) {
   nb::class_<SavedModel>(m, "_SavedModel")
       .def("call", run_saved, nb::arg("inputs"))
       .def("inputs", [](const SavedModel& self) { return described(self.inputs()); })
@@ -121,8 +169,17 @@ void bind_compile(nb::module_& m) {
         return unlocked([file = path_of(path), on = device.get(), mmap] { return load_model(file, on, mmap); });
       },
       nb::arg("path"), nb::arg("device").none(), nb::arg("mmap"));
+}
+}  // namespace
+
+void bind_compile(nb::module_& m) {
+  bind_cancellation(m);
+  bind_guards(m);
+  bind_steps(m);
+  bind_saved_models(m);
   m.def("_note_training", &note_training, nb::arg("module"));
   m.def("_note_hook", &note_hook);
+  m.def("_note_unrepeatable", [](const std::string& why) { note_unrepeatable(why.c_str()); });
 }
 
 }  // namespace plugrad::python

@@ -119,7 +119,7 @@ Tensor read_as(PyObject* data, const std::vector<int64_t>& extents, DType dtype,
   reader.read(data, 0);
   const Shape shape(extents);
   return unlocked(
-      [&] { return Tensor::from_host(reader.elements().data(), reader.elements().size(), dtype, shape, device); });
+      [&] { return constant_from_host(reader.elements().data(), reader.elements().size(), dtype, shape, device); });
 }
 
 enum class Kind { boolean, integer, floating };

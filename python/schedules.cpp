@@ -30,6 +30,7 @@ class OwnSchedule final : public nn::LRScheduler {
   OwnSchedule(nb::handle self, nn::Optimizer& optimizer) : LRScheduler(optimizer), self_(self) { (void)base_lrs(); }
 
  private:
+  bool is_formula() const override { return false; }  // get_lr may depend on anything
   double rate(double initial, int64_t, size_t) const override { return initial; }
   void apply(int64_t) override {
     const nb::list rates(self_.attr("get_lr")());

@@ -1,5 +1,7 @@
 #include <plugrad/nn/schedules.hpp>
 
+#include <core/runtime/observe/observed.hpp>
+#include <core/runtime/observe/step_part.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
@@ -18,7 +20,24 @@ void require(bool holds, const char* name, const char* expected) {
 double along_cosine(double a, double b, double share) { return b + (a - b) * (1 + std::cos(std::numbers::pi * share)) / 2; }
 }  // namespace
 
-LRScheduler::~LRScheduler() = default;
+LRScheduler::~LRScheduler() {
+  if (is_captured_) ++observe::changes;
+}
+
+void LRScheduler::step() {
+  if (!observe::is_on() || !is_formula()) [[likely]]
+    return set_epoch(epoch_ + 1);
+  is_captured_ = true;
+  const auto by = [this](int64_t epochs) {
+    const observe::DoneOnce permitted;  // replays set the same options
+    set_epoch(epoch_ + epochs);
+  };
+  observe::run_part({[by] {
+                       by(1);
+                       return uint64_t{0};
+                     },
+                     [] {}, [by] { by(-1); }});
+}
 
 void LRScheduler::set_epoch(int64_t epoch) {
   require(epoch >= 0, "lr_scheduler", "an epoch of 0 or more");

@@ -25,8 +25,7 @@ Tensor identities_like(const Tensor& a) { return expand(identity_like(a), a.shap
 
 Tensor solved(const Tensor& a, const Tensor& b) {
   const Factors host("linalg.solve", a);
-  const Factors::Lu factors = host.lu(host.take(a));
-  host.require_regular(factors.failed);
+  const Factors::Lu factors = host.lu(host.take(a), Factors::Pivots::nonzero);
   return host.give(host.solve_lu(factors, host.take(b)));
 }
 
@@ -91,8 +90,7 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
 namespace {
 Tensor inverted(const Tensor& a) {
   const Factors host("linalg.inv", a);
-  const Factors::Lu factors = host.lu(host.take(a));
-  host.require_regular(factors.failed);
+  const Factors::Lu factors = host.lu(host.take(a), Factors::Pivots::nonzero);
   return host.give(host.solve_lu(factors, contiguous(identities_like(factors.lu))));
 }
 }  // namespace
@@ -123,12 +121,13 @@ Tensor determinant(const Tensor& a) {
 }
 
 // A small matrix to add to singular matrices to make them regular, with a small number for each pivot of 0. Undefined if
-// all are regular.
+// all are regular, except in a compiled step, which cannot look.
 Tensor perturbation(const Tensor& a) {
   const Factors host("linalg.det", a);
   const Factors::Lu factors = host.lu(host.take(a));
-  if (std::ranges::all_of(factors.failed, [](int32_t each) { return each == 0; })) return {};
-  const Tensor pivots = diagonal(factors.lu), largest = max(abs(pivots), {-1}, true);
+  const Tensor pivots = diagonal(factors.lu);
+  if (!observe::is_recorded() && !any(eq(pivots, 0)).item<bool>()) return {};
+  const Tensor largest = max(abs(pivots), {-1}, true);
   const Tensor lacking = where(eq(pivots, 0), mul(where(eq(largest, 0), 1, largest), epsilon(a.dtype())), 0);
   const Tensor lower = add(tril(factors.lu, -1), identity_like(factors.lu));
   return host.give(host.swap_rows(factors.pivots, contiguous(mul(lower, unsqueeze(lacking, -2))), true));
@@ -143,7 +142,7 @@ Tensor det(const Tensor& matrix) {
       rule("det", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& value) {
              const Tensor missing = perturbation(a);
              if (!missing.defined()) return scaled(mul(grad, value), transpose(inv(a)));
-             const Tensor near = add(a, missing);
+             const Tensor near = where(eq(missing, 0), a, add(a, missing));
              return scaled(mul(grad, det(near)), transpose(inv(near)));
            }));
   const Tensor a = square_matrices("linalg.det", matrix);

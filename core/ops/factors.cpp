@@ -4,6 +4,7 @@
 #include <core/ops/run.hpp>
 #include <core/runtime/dispatch/linalg.hpp>
 #include <core/runtime/local.hpp>
+#include <core/tensor/host_task.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/linalg.hpp>
 #include <plugrad/ops/masks.hpp>
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 
 namespace plugrad {
 namespace {
@@ -99,46 +102,73 @@ Tensor Factors::empty(Shape batch, std::initializer_list<int64_t> extents, DType
   return plugrad::empty(device_.state(), batch, static_cast<uint8_t>(dtype));
 }
 
-void Factors::check(plugrad_status status) const {
-  if (status) throw_status(status, name_, take_report());
-}
-
-void Factors::refuse(const Failures& failed, const char* before, const char* after, bool numbered) const {
+namespace {
+// Throws LinAlgError with the first matrix that failed, if any did. before, after: the text around its number; after is null
+// for a text without one.
+void require_none(const char* name, const Failures& failed, const char* before, const char* after) {
   const auto first = std::ranges::find_if(failed, [](int32_t each) { return each != 0; });
+  if (first == failed.end()) return;
   const std::string which =
       failed.size() == 1 ? "the matrix" : "matrix " + std::to_string(first - failed.begin()) + " of the batch";
-  throw linalg::LinAlgError("[" + std::string(name_) + "] " + which + before + (numbered ? std::to_string(*first - 1) : "") +
-                            after);
+  throw linalg::LinAlgError("[" + std::string(name) + "] " + which + before +
+                            (after ? std::to_string(*first - 1) + after : std::string()));
 }
 
-void Factors::require_regular(const Failures& failed) const {
-  if (std::ranges::all_of(failed, [](int32_t each) { return each == 0; })) return;
-  refuse(failed, " is singular: its pivot ", " is 0. Use lstsq or pinv", true);
+void check(const char* name, plugrad_status status) {
+  if (status) throw_status(status, name, take_report());
 }
+
+// A factorisation. Replays of a step run it again.
+template <class F> class FactorTask final : public HostTask {
+ public:
+  FactorTask(std::string what, F f) : what_(std::move(what)), f_(std::move(f)) {}
+  void call(std::span<const Tensor> operands) override { f_(operands); }
+  std::string text() const override { return what_; }
+  bool has_effects() const override { return false; }
+
+ private:
+  std::string what_;
+  F f_;
+};
+
+// f: takes the outputs, then the inputs.
+template <class F>
+void run_task(const char* name, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, F f) {
+  run_in_step(std::make_shared<FactorTask<F>>(name, std::move(f)), outputs, inputs);
+}
+}  // namespace
 
 // --- The functions of the extension.
 
-Factors::Lu Factors::lu(const Tensor& a) const {
+Factors::Lu Factors::lu(const Tensor& a, Pivots allowed) const {
   const int64_t m = a.size(-2), n = a.size(-1);
-  Lu made{empty(batch_of(a), {m, n}, a.dtype()), empty(batch_of(a), {std::min(m, n)}, DType::i32), {}};
-  const plugrad_matrices in = matrices(a), out = matrices(made.lu), pivots = matrices(made.pivots, true);
-  made.failed = failures(in);
-  check(table_->lu(device_.state().handle, dtype_of(a), &in, &out, &pivots, made.failed.data()));
+  Lu made{empty(batch_of(a), {m, n}, a.dtype()), empty(batch_of(a), {std::min(m, n)}, DType::i32)};
+  run_task(name_, {made.lu, made.pivots}, {a}, [name = name_, table = table_, allowed](std::span<const Tensor> all) {
+    const plugrad_matrices out = matrices(all[0]), pivots = matrices(all[1], true), in = matrices(all[2]);
+    Failures failed = failures(in);
+    check(name, table->lu(device_of(all[2]).handle, dtype_of(all[2]), &in, &out, &pivots, failed.data()));
+    if (allowed == Pivots::nonzero) require_none(name, failed, " is singular: its pivot ", " is 0. Use lstsq or pinv");
+  });
   return made;
 }
 
 Tensor Factors::swap_rows(const Tensor& pivots, const Tensor& x, bool backwards) const {
   const Tensor swapped = clone(x);
-  const plugrad_matrices order = matrices(pivots, true), rows = matrices(swapped);
-  check(table_->swap_rows(device_.state().handle, dtype_of(x), &order, &rows, backwards ? PLUGRAD_LINALG_BACKWARDS : 0));
+  run_task(name_, {swapped}, {pivots, swapped}, [name = name_, table = table_, backwards](std::span<const Tensor> all) {
+    const plugrad_matrices rows = matrices(all[0]), order = matrices(all[1], true);
+    const uint32_t flags = backwards ? PLUGRAD_LINALG_BACKWARDS : 0;
+    check(name, table->swap_rows(device_of(all[0]).handle, dtype_of(all[0]), &order, &rows, flags));
+  });
   return swapped;
 }
 
 Tensor Factors::solve_triangular(const Tensor& a, const Tensor& x, bool upper, bool unit) const {
   const Tensor solution = clone(x);
-  const plugrad_matrices matrix = matrices(a), solved = matrices(solution);
   const auto flags = static_cast<uint32_t>((upper ? PLUGRAD_LINALG_UPPER : 0) | (unit ? PLUGRAD_LINALG_UNIT : 0));
-  check(table_->solve_triangular(device_.state().handle, dtype_of(a), &matrix, &solved, flags));
+  run_task(name_, {solution}, {a, solution}, [name = name_, table = table_, flags](std::span<const Tensor> all) {
+    const plugrad_matrices solved = matrices(all[0]), matrix = matrices(all[1]);
+    check(name, table->solve_triangular(device_of(all[1]).handle, dtype_of(all[1]), &matrix, &solved, flags));
+  });
   return solution;
 }
 
@@ -149,14 +179,13 @@ Tensor Factors::solve_lu(const Lu& factors, const Tensor& b) const {
 
 Tensor Factors::cholesky(const Tensor& a) const {
   const Tensor factor = empty(batch_of(a), {a.size(-2), a.size(-1)}, a.dtype());
-  const plugrad_matrices in = matrices(a), out = matrices(factor);
-  Failures failed = failures(in);
-  check(table_->cholesky(device_.state().handle, dtype_of(a), &in, &out, failed.data()));
-  if (std::ranges::any_of(failed, [](int32_t each) { return each != 0; }))
-    refuse(failed, " is not positive definite: its pivot ",
-           " is not positive. Use a symmetric matrix with positive "
-           "eigenvalues",
-           true);
+  run_task(name_, {factor}, {a}, [name = name_, table = table_](std::span<const Tensor> all) {
+    const plugrad_matrices out = matrices(all[0]), in = matrices(all[1]);
+    Failures failed = failures(in);
+    check(name, table->cholesky(device_of(all[1]).handle, dtype_of(all[1]), &in, &out, failed.data()));
+    require_none(name, failed, " is not positive definite: its pivot ",
+                 " is not positive. Use a symmetric matrix with positive eigenvalues");
+  });
   return factor;
 }
 
@@ -164,8 +193,10 @@ std::vector<Tensor> Factors::qr(const Tensor& a, bool complete, bool only_r) con
   const int64_t m = a.size(-2), n = a.size(-1), k = complete ? m : std::min(m, n);
   std::vector<Tensor> made{empty(batch_of(a), {only_r ? 0 : m, only_r ? 0 : k}, a.dtype()),
                            empty(batch_of(a), {k, n}, a.dtype())};
-  const plugrad_matrices in = matrices(a), q = matrices(made[0]), r = matrices(made[1]);
-  check(table_->qr(device_.state().handle, dtype_of(a), &in, only_r ? nullptr : &q, &r));
+  run_task(name_, made, {a}, [name = name_, table = table_, only_r](std::span<const Tensor> all) {
+    const plugrad_matrices q = matrices(all[0]), r = matrices(all[1]), in = matrices(all[2]);
+    check(name, table->qr(device_of(all[2]).handle, dtype_of(all[2]), &in, only_r ? nullptr : &q, &r));
+  });
   return made;
 }
 
@@ -173,11 +204,14 @@ std::vector<Tensor> Factors::eigh(const Tensor& a, bool only_values) const {
   const int64_t n = a.size(-1);
   std::vector<Tensor> made{empty(batch_of(a), {n}, a.dtype())};
   if (!only_values) made.push_back(empty(batch_of(a), {n, n}, a.dtype()));
-  const plugrad_matrices in = matrices(a), values = matrices(made[0], true), vectors = matrices(made.back(), only_values);
-  Failures failed = failures(in);
-  check(table_->eigh(device_.state().handle, dtype_of(a), &in, &values, only_values ? nullptr : &vectors, failed.data()));
-  if (std::ranges::any_of(failed, [](int32_t each) { return each != 0; }))
-    refuse(failed, " has no eigenvalues: the iteration did not converge, or an element is not finite", "", false);
+  run_task(name_, made, {a}, [name = name_, table = table_, only_values](std::span<const Tensor> all) {
+    const Tensor &values = all[0], &matrix = all.back(), &vectors = all[all.size() - 2];
+    const plugrad_matrices in = matrices(matrix), out = matrices(values, true), turned = matrices(vectors, only_values);
+    Failures failed = failures(in);
+    check(name, table->eigh(device_of(matrix).handle, dtype_of(matrix), &in, &out, only_values ? nullptr : &turned,
+                            failed.data()));
+    require_none(name, failed, " has no eigenvalues: the iteration did not converge, or an element is not finite", nullptr);
+  });
   return made;
 }
 
@@ -186,12 +220,14 @@ std::vector<Tensor> Factors::svd(const Tensor& a, bool full, bool only_values) c
   const Shape batch = batch_of(a);
   std::vector<Tensor> made{empty(batch, {only_values ? 0 : m, full ? m : k}, a.dtype()), empty(batch, {k}, a.dtype()),
                            empty(batch, {full ? n : k, only_values ? 0 : n}, a.dtype())};
-  const plugrad_matrices in = matrices(a), u = matrices(made[0]), s = matrices(made[1], true), vh = matrices(made[2]);
-  Failures failed = failures(in);
-  check(table_->svd(device_.state().handle, dtype_of(a), &in, only_values ? nullptr : &u, &s, only_values ? nullptr : &vh,
-                    failed.data()));
-  if (std::ranges::any_of(failed, [](int32_t each) { return each != 0; }))
-    refuse(failed, " has no singular values: the iteration did not converge, or an element is not finite", "", false);
+  run_task(name_, made, {a}, [name = name_, table = table_, only_values](std::span<const Tensor> all) {
+    const plugrad_matrices u = matrices(all[0]), s = matrices(all[1], true), vh = matrices(all[2]), in = matrices(all[3]);
+    Failures failed = failures(in);
+    check(name, table->svd(device_of(all[3]).handle, dtype_of(all[3]), &in, only_values ? nullptr : &u, &s,
+                           only_values ? nullptr : &vh, failed.data()));
+    require_none(name, failed, " has no singular values: the iteration did not converge, or an element is not finite",
+                 nullptr);
+  });
   return made;
 }
 

@@ -1,4 +1,4 @@
-// Factors of matrices (.., m, n), computed in host memory by the extension of plugrad/sdk/linalg.h. Nothing is recorded.
+// Factors of matrices (.., m, n), computed in host memory by the extension of plugrad/sdk/linalg.h. No gradient is recorded.
 #pragma once
 #include <plugrad/sdk/linalg.h>
 #include <core/runtime/observe/observed.hpp>
@@ -29,9 +29,9 @@ class Factors {
   // no axis of extent 1.
   struct Lu {
     Tensor lu, pivots;
-    Failures failed;
   };
-  Lu lu(const Tensor& a) const;
+  enum class Pivots { any, nonzero };  // nonzero: throws LinAlgError with the first matrix that has a pivot of 0
+  Lu lu(const Tensor& a, Pivots allowed = Pivots::any) const;
   Tensor swap_rows(const Tensor& pivots, const Tensor& x, bool backwards = false) const;
   Tensor solve_triangular(const Tensor& a, const Tensor& x, bool upper, bool unit = false) const;
   Tensor cholesky(const Tensor& a) const;
@@ -41,13 +41,8 @@ class Factors {
   // The solution of a x = b from the factors of a. Divides by a pivot of 0.
   Tensor solve_lu(const Lu& factors, const Tensor& b) const;
 
-  // Throws LinAlgError with the first matrix that has a pivot of 0.
-  void require_regular(const Failures& failed) const;
-
  private:
   Tensor empty(Shape batch, std::initializer_list<int64_t> extents, DType dtype) const;
-  void check(plugrad_status status) const;
-  [[noreturn]] void refuse(const Failures& failed, const char* before, const char* after, bool numbered) const;
 
   const char* name_;
   Device home_, device_;

@@ -149,6 +149,7 @@ void require_samples(const Tensor& weights, int64_t samples, bool replacement) {
   if (!fits || samples < 1)
     refuse("multinomial", "x has shape " + weights.shape().text() + ", and num_samples is " + std::to_string(samples) +
                               ": give one or two axes, the last with elements, and 1 sample or more");
+  if (observe::will_repeat()) return;
   if (!all(logical_and(ge(weights, 0), isfinite(weights))).item<bool>())
     refuse("multinomial", "a weight is negative, infinite or NaN: give others");
   if (!weights.count()) return;
@@ -183,7 +184,11 @@ Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement) {
   const Tensor weights = at_least_f32(x.detach());
   require_samples(weights, num_samples, replacement);
   const Tensor lines = weights.rank() == 1 ? unsqueeze(weights, 0) : weights;
-  const Tensor chosen = replacement ? with_replacement(lines, num_samples) : without_replacement(lines, num_samples);
+  Tensor chosen = replacement ? with_replacement(lines, num_samples) : without_replacement(lines, num_samples);
+  if (observe::will_repeat()) {  // no step can refuse elements: a sample that cannot be drawn is -1
+    const Tensor usable = all(logical_and(ge(lines, 0), isfinite(lines)), {-1}, true);
+    chosen = where(logical_and(usable, gt(gather(lines, 1, chosen), 0)), chosen, -1);
+  }
   return weights.rank() == 1 ? squeeze(chosen, {0}) : chosen;
 }
 

@@ -238,12 +238,15 @@ Fit recorded_fit(const Tensor& a, const Tensor& b, std::optional<double> rcond) 
   return {differentiable(kRule, rcond, made.solution, a, b), made.values};
 }
 
-// Of a of more rows than columns, all of full rank.
+// Of a of more rows than columns, all of full rank. A compiled step cannot look at the ranks: it makes the residuals of
+// matrices of a lower rank NaN.
 Tensor residuals_of(const Tensor& a, const Tensor& b, const LeastSquares& found) {
-  const bool has_them = a.size(-2) > a.size(-1) && found.rank.count() && min(found.rank).item<int64_t>() == a.size(-1);
-  if (!has_them) return zeros({0}, a.dtype(), a.device());
-  const Tensor distance = sub(matmul(a, found.solution), b);
-  return sum(mul(distance, distance), {-2});
+  const int64_t columns = a.size(-1);
+  const bool may_have_them = a.size(-2) > columns && found.rank.count(), in_step = observe::is_recorded();
+  if (!may_have_them || (!in_step && min(found.rank).item<int64_t>() != columns)) return zeros({0}, a.dtype(), a.device());
+  const Tensor distance = sub(matmul(a, found.solution), b), squares = sum(mul(distance, distance), {-2});
+  return in_step ? where(eq(unsqueeze(found.rank, -1), columns), squares, std::numeric_limits<double>::quiet_NaN())
+                 : squares;
 }
 }  // namespace
 

@@ -109,7 +109,7 @@ class ChannelsLast {
   void find_image(uint32_t memory, const plugrad_view& v) {
     const Memory& m = trace_.memories[memory];
     const bool own = !m.is_older() && !m.outlives() && v.offset == m.base;
-    if (!own || v.rank < 3 || v.layout & PLUGRAD_STRIDED) return;
+    if (!own || v.rank < 3 || !v.count || v.layout & PLUGRAD_STRIDED) return;
     const Image image{v.shape[0], v.shape[1], v.count / (v.shape[0] * v.shape[1]), v.dtype};
     if (image.elements() > images_[memory].elements()) images_[memory] = image;
   }

@@ -4,11 +4,14 @@
 #include <core/autograd/rule.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/platform.hpp>
+#include <core/steps/call_key.hpp>
 #include <core/steps/recordings.hpp>
+#include <core/steps/side_lanes.hpp>
 #include <plugrad/runtime/cancel.hpp>
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,10 +20,14 @@
 namespace plugrad {
 namespace {
 using Tensors = std::vector<Tensor>;
+using steps::Alignments, steps::write_key;
 constexpr uint64_t kCheckEvery = 16;
-constexpr uint64_t kManyLost = 16;  // lost recordings for a warning, if they outnumber the replays
+constexpr uint64_t kManyChanges = 8;  // recordings for a warning, because something beside tensors changed
+constexpr size_t kManyReasons = 8;    // to remember
+constexpr uint64_t kManyLost = 16;    // lost recordings for a warning, if they outnumber the replays
 constexpr size_t kManyFlaws = 1000;
-constexpr int kAttempts = 3;  // flawed recordings in a row, for the same arguments
+constexpr uint64_t kManyFlawed = 8, kRest = 64;  // flawed recordings in a row; then only some calls are recorded
+constexpr int kAttempts = 3;                     // flawed recordings in a row, for the same arguments
 
 enum class Capture { on, check, off };
 
@@ -42,37 +49,6 @@ bool is_looked_at() {
   return by_autograd || observe::needs_each_op();  // kTracking may outlive its recording
 }
 
-// --- The keys of recordings.
-
-// Writes to a string, and reuses its memory from call to call.
-class Key {
- public:
-  explicit Key(std::string& text) : text_(text) { text_.clear(); }
-  void add(std::span<const uint64_t> words) {
-    text_.append(reinterpret_cast<const char*>(words.data()), words.size_bytes());
-  }
-  void add(uint64_t word) { add(std::span(&word, 1)); }
-  void add(std::string_view text) {
-    add(text.size());
-    text_ += text;
-  }
-
- private:
-  std::string& text_;
-};
-
-uint64_t word_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
-
-// Adds the place of an argument relative to an earlier argument with the same storage.
-void add_sharing(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
-  for (size_t other = 0; other < at; ++other) {
-    if (storage_of(arguments[other]) != storage_of(x)) continue;
-    key.add(other);
-    key.add(static_cast<uint64_t>(view_of(x).offset - view_of(arguments[other]).offset));
-    return;
-  }
-}
-
 // A dense copy, outside the graph.
 Tensor dense_copy(const Tensor& x) {
   Tensor out = empty_like(Op::COPY, device_of(x), view_of(x), dtype_of(x));
@@ -81,44 +57,6 @@ Tensor dense_copy(const Tensor& x) {
 }
 
 bool is_unaligned(const Tensor& x) { return view_of(x).layout & PLUGRAD_UNALIGNED; }
-
-enum class Alignments { told, left_out };
-
-void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at, Alignments alignments) {
-  const plugrad_view& v = view_of(x);
-  const DeviceState& device = device_of(x);
-  const Node* const node = x.impl().node.get();
-  uint64_t words[4 + 2 * PLUGRAD_MAX_RANK];
-  size_t count = 0;
-  words[count++] = word_of(&device);
-  // A node without a requested gradient counts by its position alone. No node has the address 1.
-  words[count++] = !node ? 0 : node->flags & Node::kUnasked ? 1 : word_of(node);
-  const bool told = alignments == Alignments::told;
-  const uint64_t layout = told ? v.layout : v.layout & ~uint64_t{PLUGRAD_UNALIGNED};
-  words[count++] = v.dtype | static_cast<uint64_t>(v.rank) << 8 | layout << 32;
-  words[count++] = told ? v.offset & (device.info.alignment - 1) : 0;
-  for (int i = 0; i < v.rank; ++i) {
-    words[count++] = static_cast<uint64_t>(v.shape[i]);
-    words[count++] = v.shape[i] > 1 ? static_cast<uint64_t>(v.strides[i]) : 0;
-  }
-  key.add(std::span(words, count));
-  add_sharing(key, x, arguments, at);
-}
-
-void write_key(std::string& text, const Tensors& arguments, std::string_view constants,
-               Alignments alignments = Alignments::told) {
-  Key key(text);
-  key.add(constants);
-  key.add(local().mode & ~static_cast<uint32_t>(kTracking));
-  key.add(modes.load(std::memory_order_relaxed) & kKernelModes);
-  key.add(observe::settings.load(std::memory_order_relaxed));
-  if (autocasting()) {
-    const AutocastOptions options = autocast_options();
-    key.add(static_cast<uint64_t>(options.dtype));
-    key.add(std::string_view(options.device));
-  }
-  for (size_t i = 0; i < arguments.size(); ++i) add_argument(key, arguments[i], arguments, i, alignments);
-}
 
 [[noreturn]] void refuse_argument(const std::string& name, const Tensors& arguments, size_t at) {
   const std::string which = "[compile] argument " + std::to_string(at) + " of '" + name + "'";
@@ -141,19 +79,28 @@ StepResults detached(StepResults results) {
 
 void note_training(uint64_t module) { observe::flip_setting(module); }
 void note_unrepeatable(const char* why) { observe::fail(why); }
+// A copy in each replay: the step may write to the tensor.
+Tensor constant_from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
+  if (!observe::is_recorded()) return Tensor::from_host(elements, count, dtype, shape, device);
+  const observe::ConstantUploads constant;
+  return dense_copy(Tensor::from_host(elements, count, dtype, shape, device));
+}
+
 void note_hook() {
   if (!observe::will_repeat()) ++observe::changes;
 }
 
 struct CompiledStep::State {
-  explicit State(CompileOptions given) : options(std::move(given)), recordings(options) {}
+  explicit State(CompileOptions given) : options(std::move(given)), recordings(options), lanes(options) {}
 
   // logged: receives a warning for the log. The log may call this step.
   std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f,
                                   std::string& logged);
   void clear() {
     recordings.clear();
+    lanes.clear();
     flaws.clear();
+    last.reset();
     arena->storage = {};
     arena->wanted = 0;
   }
@@ -166,13 +113,21 @@ struct CompiledStep::State {
     std::string why;
   };
   std::map<std::string, Flaw> flaws;  // by key
-  CompileFigures figures;
+  CompileFigures all_figures() const {
+    const CompileFigures beside = lanes.figures();
+    return {figures.recorded + beside.recorded, figures.replayed + beside.replayed, figures.called};
+  }
+  CompileFigures figures;  // of the step's own lane
+  SideLanes lanes;
+  std::string change;               // told by the caller, since the last recording
+  std::deque<std::string> reasons;  // why the last recordings were made, in their order
 
  private:
   bool may_record(const std::string& key);
   void warn(const std::string& why);
   void complain(const std::string& why);
   void note_lost();
+  void note_reason(const Tensors& arguments, std::string_view constants);
   std::optional<StepResults> call_of_kind(const Tensors& arguments, std::string_view constants, const Function& f);
   std::optional<Tensors> realigned(const Tensors& arguments, std::string_view constants) const;
   StepResults record(std::string key, const Tensors& arguments, std::string_view constants, const Function& f);
@@ -182,7 +137,12 @@ struct CompiledStep::State {
   std::string key;  // of the last call
   uint64_t changes = observe::changes;
   const std::shared_ptr<steps::Arena> arena = std::make_shared<steps::Arena>();
-  uint64_t replays = 0, lost = 0;  // lost: recordings that no longer fit
+  uint64_t replays = 0, lost = 0;       // lost: recordings that no longer fit
+  std::optional<steps::CallForm> last;  // of the last recording
+  std::string last_constants;
+  uint64_t last_changes = 0, of_constants = 0;  // of_constants: recordings because of them
+  uint64_t flawed = 0;                          // recordings in a row
+  std::string last_flaw;
   bool warned = false, noted_lost = false, complained = false;
   std::string warning;  // not logged yet
 };
@@ -205,9 +165,38 @@ void CompiledStep::State::note_lost() {
             "of a parameter, or an optimiser that the function makes. A recording takes longer than the function";
 }
 
+// Remembers why this recording is made, if it is not the first one.
+void CompiledStep::State::note_reason(const Tensors& arguments, std::string_view constants) {
+  const steps::CallForm form(arguments);
+  std::string told = std::exchange(change, {});
+  if (last) {
+    const bool by_constants = last_constants != constants;
+    of_constants += by_constants;
+    std::string reason = last->difference(form);
+    if (by_constants) reason = told.empty() ? "a value besides tensors changed" : std::move(told);
+    else if (reason.empty())
+      reason = last_changes != changes
+                   ? "a tensor outside has other memory, needs another gradient or has ended, or a hook changed"
+                   : "a mode, such as no_grad or training, an alignment or a gradient changed";
+    if (reasons.size() == kManyReasons) reasons.pop_front();
+    reasons.push_back(std::move(reason));
+    if (of_constants >= kManyChanges && figures.recorded > figures.replayed)
+      complain("it was recorded " + std::to_string(figures.recorded) + " times in " +
+               std::to_string(figures.recorded + figures.replayed + figures.called) + " calls, the last time because " +
+               reasons.back() + ". A recording takes longer than the function: pass what changes as a tensor");
+  }
+  last.emplace(form);
+  last_constants = constants;
+  last_changes = changes;
+}
+
 bool CompiledStep::State::may_record(const std::string& key) {
   if (const auto flaw = flaws.find(key); flaw != flaws.end() && flaw->second.attempts >= kAttempts) {
     warn(flaw->second.why);
+    return false;
+  }
+  if (flawed >= kManyFlawed && ++flawed % kRest) {
+    warn(last_flaw);
     return false;
   }
   return recordings.may_add();
@@ -216,6 +205,7 @@ bool CompiledStep::State::may_record(const std::string& key) {
 StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, std::string_view constants,
                                         const Function& f) {
   arena->storage = {};  // the function's own run needs as much
+  const SideLanes::Alone alone(lanes);
   FunctionRun run = run_observed(arguments, f, false);
   ++figures.recorded;
   if (lost >= kManyLost && lost > figures.replayed) note_lost();
@@ -224,17 +214,20 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
     if (flaws.size() >= kManyFlaws) flaws.clear();
     Flaw& flaw = flaws[key];
     ++flaw.attempts;
-    flaw.why = run.flaw;
+    flaw.why = last_flaw = run.flaw;
+    ++flawed;
     return results;
   }
   flaws.erase(key);
+  flawed = 0;
+  note_reason(arguments, constants);
   if (!run.trace.device) return results;
-  steps::FusionChoice fusions{options.fuse};
-  if (options.fusion_elements) fusions.least = options.fusion_elements;
-  const auto made = std::make_shared<Recording>(std::move(key), std::move(run), arena, fusions);
+  const auto made = std::make_shared<Recording>(std::move(key), std::move(run), arena, fusion_choice(options));
   write_key(made->alike, arguments, constants, Alignments::left_out);
+  if (made->has_no_effects()) lanes.allow(made->key);
   lost += recordings.add(made);
-  if (const std::string& why = recordings.complaint(); !why.empty()) complain(why);
+  if (const std::string& why = recordings.complaint(); !why.empty())
+    complain(reasons.empty() ? why : why + ". The last was made because " + reasons.back());
   return results;
 }
 
@@ -253,6 +246,8 @@ std::optional<StepResults> CompiledStep::State::check(Recording& recording, cons
 }
 
 std::optional<StepResults> CompiledStep::State::replay(Recording& recording, const Tensors& arguments, const Function& f) {
+  std::optional<SideLanes::Alone> alone;
+  if (!recording.has_no_effects()) alone.emplace(lanes);
   const bool is_due = asked_for() == Capture::check && ++replays % kCheckEvery == 0;
   std::optional<StepResults> results = is_due ? check(recording, arguments, f) : recording.replay(arguments);
   if (results) recordings.note_replay();
@@ -263,7 +258,11 @@ std::optional<StepResults> CompiledStep::State::replay(Recording& recording, con
 // Returns nothing if the function is to be called unrecorded.
 std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, std::string_view constants, const Function& f,
                                                      std::string& logged) {
-  const std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) {
+    if (std::optional<StepResults> results = lanes.call(arguments, constants, f)) return results;
+    lock.lock();
+  }
   struct Handed {
     ~Handed() { to.swap(from); }
     std::string &from, &to;
@@ -333,6 +332,11 @@ StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string
   return detached(f(arguments));
 }
 
+void CompiledStep::note_change(std::string what) const {
+  const std::lock_guard lock(state_->mutex);
+  state_->change = std::move(what);
+}
+
 void CompiledStep::clear() const {
   const std::lock_guard lock(state_->mutex);
   state_->clear();
@@ -340,10 +344,12 @@ void CompiledStep::clear() const {
 
 std::string CompiledStep::explain() const {
   const std::lock_guard lock(state_->mutex);
-  const CompileFigures& f = state_->figures;
+  const CompileFigures f = state_->all_figures();
   std::string text = "'" + state_->options.name + "': " + std::to_string(f.recorded) + " calls recorded, " +
                      std::to_string(f.replayed) + " replayed, " + std::to_string(f.called) + " called\n";
   state_->recordings.for_each([&](const Recording& each) { text += "  " + each.text() + "\n"; });
+  for (const std::string& each : state_->reasons) text += "  recorded anew: " + each + "\n";
+  text += state_->lanes.explain();
   for (const auto& [key, flaw] : state_->flaws)
     text += "  not replayed (" + std::to_string(flaw.attempts) + " recordings): " + flaw.why + "\n";
   return text;
@@ -361,7 +367,7 @@ std::shared_ptr<const Recording> only_recording(const CompiledStep& step) {
 
 CompileFigures CompiledStep::figures() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->figures;
+  return state_->all_figures();
 }
 
 }  // namespace plugrad

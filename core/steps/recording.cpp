@@ -41,6 +41,7 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<step
   }
   for (const uint32_t each : outside_) ++memories[each].storage->traces;
   find_extents();
+  find_effects();
 }
 
 Recording::~Recording() {
@@ -255,6 +256,13 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   for (const StepView& each : results_) results.tensors.push_back(each.defined() ? tensor_of(each) : each.empty);
   release();
   return results;
+}
+
+void Recording::find_effects() {
+  const steps::Trace& trace = runner_.plan().trace;
+  const auto by_host = [](const steps::Call& each) { return each.host && each.host->has_effects(); };
+  has_no_effects_ = trace.parts.empty() && !trace.draws && gradients_.empty() && written_.empty() &&
+                    std::ranges::none_of(trace.calls, by_host);
 }
 
 Recording::ForwardPass Recording::forward_pass() const {

@@ -40,6 +40,10 @@ class Recording {
   // part of it. The arguments must fit.
   bool only_reads(size_t argument, const std::vector<Tensor>& arguments) const;
 
+  // Returns whether a replay changes nothing but its results: no tensor, gradient, optimiser or generator, and nothing of
+  // the host.
+  bool has_no_effects() const { return has_no_effects_; }
+
   const std::string key;
   std::string alike = {};  // as `key`, but without the arguments' alignments
   std::string text() const;
@@ -118,6 +122,8 @@ class Recording {
   std::vector<MemoryExtent> moving_extents(const std::vector<Tensor>& arguments) const;
   std::vector<MemoryExtent> extents_;  // of captured tensors
   bool extents_conflict_ = false;
+  bool has_no_effects_ = false;
+  void find_effects();
 };
 
 // Returns the only recording of a compiled step. Throws Error (invalid) if it has none, or several.

@@ -24,7 +24,8 @@ Runner::Runner(Plan plan, std::shared_ptr<Arena> arena)
       room_bounds_(plan_.placed.rooms.size()) {
   for (const Listed::List& each : plan_.listed.lists) lists_.emplace_back(plan_, each);
   arena_->wanted = std::max(arena_->wanted, plan_.placed.arena_bytes);
-  is_shared_work_ = std::ranges::any_of(plan_.trace.calls, [](const Call& each) { return each.host != nullptr; });
+  is_shared_work_ =
+      std::ranges::any_of(plan_.trace.calls, [](const Call& each) { return each.host && each.host->has_effects(); });
   make_all();
   bind_constants();
   bind_captured();

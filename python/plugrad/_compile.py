@@ -2,17 +2,44 @@
 
 import copy
 import functools
+import io
 import os
 from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple, overload
 
 from . import _plugrad
-from ._key_texts import PLAIN, Attributes
+from ._impurities import noting_impurities
+from ._key_texts import PLAIN, Attributes, Outside
 from ._plugrad import Tensor
 
 _CHANGING = bytearray, memoryview, MutableSequence, MutableMapping, MutableSet
 _ANYTHING_ELSE = 64  # objects kept alive by a function: no new object gets the identity of a kept object
+
+
+def _difference(before: dict[str, str], now: dict[str, str]) -> str:
+    """Names the first value that differs: "beta is float 0.5, was float 0.4"."""
+    for name in [*now, *before]:
+        if before.get(name) != now.get(name):
+            return f"{name.removesuffix('=')} is {_short(now.get(name))}, was {_short(before.get(name))}"
+    return ""
+
+
+def _short(text: str | None) -> str:
+    return "missing" if text is None else text if len(text) < 80 else text[:77] + "..."
+
+
+def _parameters_of(function: Any) -> tuple[str, ...]:
+    """The names of positional parameters, for messages."""
+    if isinstance(function, MethodType):
+        return _parameters_of(function.__func__)[1:]
+    if not isinstance(function, FunctionType):
+        return ()
+    return function.__code__.co_varnames[:function.__code__.co_argcount]
+
+
+def _is_iterator(value: Any) -> bool:
+    return hasattr(type(value), "__next__") and not isinstance(value, io.IOBase)
 
 
 class CompileFigures(NamedTuple):
@@ -68,7 +95,7 @@ def _put_together(form: Any, tensors: Any) -> Any:
 class Compiled(_plugrad._CompiledStep):
     """A function returned by `compile`."""
 
-    # The base class has __call__, and calls _run, _call and _results.
+    # The base class has __call__, and calls _look, _run, _call and _results.
 
     def __init__(self, function: Callable[..., Any], name: str, entries: int, fuse: bool, memory: int) -> None:
         super().__init__(name, entries, fuse, memory)
@@ -78,15 +105,40 @@ class Compiled(_plugrad._CompiledStep):
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # the objects in keys
         self._attributes = Attributes(function)
+        self._outside: Outside | None = None
+        self._last: dict[str, str] | None = None  # the arguments of the last call, with places instead of tensors
+
+    def _look(self) -> None:
+        """Finds the values outside on which the function depends: none are known, or one has changed."""
+        before, self._outside = self._outside, self._attributes.outside()
+        self._set_outside(self._outside.guards, self._outside.digest)
+        if before is not None and (changed := _difference(before.values, self._outside.values)):
+            self._note_change(changed)
 
     def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
         made: list[Tensor] = []
-        results = _taken_apart(self._function(*given, **named), made, self._result)
+        flaw = self._attributes.flaw or (self._outside.flaw if self._outside is not None else "")
+        if flaw:
+            _plugrad._note_unrepeatable(flaw)
+        with noting_impurities():
+            returned = self._function(*given, **named)
+        self._require_unchanged()
+        results = _taken_apart(returned, made, self._result)
         text = self._text(results)
         if text not in self._numbers:
             self._numbers[text] = len(self._forms)
             self._forms.append(results)
         return made, self._numbers[text]
+
+    def _require_unchanged(self) -> None:
+        """Tells the recording if the function itself changed a value outside that it may read."""
+        before = self._outside
+        if before is None or self._holds():
+            return
+        self._look()
+        changed = _difference(before.values, self._outside.values) if self._outside else ""
+        if changed:
+            _plugrad._note_unrepeatable(f"it changes what it may read: {changed}")
 
     def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[Tensor] = []
@@ -100,9 +152,15 @@ class Compiled(_plugrad._CompiledStep):
             self._require_none_added((positional, keywords), given)
             return made
 
-        text = self._text(form)
+        self._attributes.flaw = ""
+        texts = self._texts(form)
         while self._attributes.grew():
-            text = self._text(form)
+            self._set_outside(None, "")
+            texts = self._texts(form)
+        before, self._last = self._last, texts
+        if before is not None and (changed := _difference(before, texts)):
+            self._note_change(changed)
+        text = ";".join(f"{name}={each}" for name, each in texts.items())
         return self._results(*self._replayed(tensors, text, run))
 
     def _require_none_added(self, arguments: Any, given: tuple[Tensor, ...]) -> None:
@@ -135,7 +193,7 @@ class Compiled(_plugrad._CompiledStep):
             if type(value).__module__.split(".")[0] in ("numpy", "torch"):
                 raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__module__}."
                                  f"{type(value).__name__}: pass a Tensor, or a number of Python")
-            if isinstance(value, _CHANGING):
+            if isinstance(value, _CHANGING) or _is_iterator(value):
                 raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__qualname__}, whose elements "
                                  "may change between calls, and a replay would not see that: pass a tuple, list or dict of "
                                  "tensors and numbers")
@@ -153,6 +211,12 @@ class Compiled(_plugrad._CompiledStep):
             raise ValueError(f"[compile] '{self._name}' returns a {type(value).__name__}: return tensors, None, and lists, "
                              "tuples and dicts of them, since a replay computes nothing else")
         return value
+
+    def _texts(self, form: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, str]:
+        """The arguments of a call, with places instead of tensors, as text, by their names."""
+        names = _parameters_of(self._function)
+        texts = {names[i] if i < len(names) else f"argument {i}": self._text(each) for i, each in enumerate(form[0])}
+        return texts | {f"{name}=": self._text(each) for name, each in form[1].items()}
 
     def _text(self, value: Any) -> str:
         """Returns the values of a call, with places instead of tensors, as text."""
@@ -182,6 +246,7 @@ class Compiled(_plugrad._CompiledStep):
     def clear(self) -> None:
         """Drops all recordings. Call it when something has changed on which the function depends."""
         self._clear()
+        self._set_outside(None, "")
         self._objects.clear()
         self._attributes.clear()
 
@@ -225,8 +290,9 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
 
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
     training modules) and the same values besides tensors: numbers and text by value, objects by class, identity and the
-    numbers and text among the attributes that the function reads. Sets and other mutable containers, except lists and
-    dicts, raise ValueError. New values make a new recording. A step keeps at most `entries` recordings, 0 for as many as
+    values among the attributes that the function reads. Iterators, sets and other mutable containers, except lists and
+    dicts, raise ValueError. The same holds for what the function's code refers to: globals, closures, defaults, attributes,
+    items and methods. New values make a new recording. A step keeps at most `entries` recordings, 0 for as many as
     `memory` bytes of the host hold; then a new one replaces the one that was not used for longest. Tensors may lie in
     lists, tuples and dicts, also in results.
 
@@ -235,9 +301,9 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
 
     Results have no graph: call backward() inside. The function must not:
 
-    - read the elements of a tensor (item, print, numpy), copy data from the host or to another device: ValueError;
-    - depend on, or change, anything except tensors: a replay repeats only the effects on tensors;
-    - keep its new tensors, except gradients: it is then called each time, after one warning.
+    - read the elements of a tensor (item, print, numpy), copy an array or a tensor to another device: ValueError;
+    - read the clock, files or random numbers of Python, change what it may read, or keep its new tensors, except gradients:
+      it is then called each time, after one warning.
 
     Successive calls run as one kernel, a fusion, where the device offers fusions. A fusion takes less time and memory and
     computes the same bits; `fuse=False` keeps the calls apart.

@@ -81,28 +81,21 @@ def test_a_training_step_has_the_same_bits(make):
 
 
 def test_a_function_is_called_once():
-    calls = []
-
     @plugrad.compile
     def double(x):
         """Doubles x."""
-        calls.append(1)
         return x * 2
 
     for i in range(4):
         assert double(plugrad.tensor([float(i)])).item() == 2 * i
-    assert len(calls) == 1
     assert double.__name__ == "double" and double.__doc__ == "Doubles x."
     assert double.figures() == (1, 3, 0)
     assert "'double': 1 calls recorded, 3 replayed" in double.explain()
 
 
 def test_tensors_that_track_by_default_are_arguments():
-    calls = []
-
     @plugrad.compile
     def square(x):
-        calls.append(1)
         loss = (x * x).sum()
         loss.backward()
         return loss
@@ -111,7 +104,7 @@ def test_tensors_that_track_by_default_are_arguments():
         x = Tensor([float(i), 2.0])  # tracks its gradient
         assert square(x).item() == i * i + 4
         assert x.grad.tolist() == [2.0 * i, 4.0]
-    assert len(calls) == 1
+    assert square.figures() == (1, 3, 0)
 
 
 def test_arguments_and_results_nest():
@@ -211,7 +204,7 @@ def test_what_a_replay_cannot_do_is_refused():
     with pytest.raises(ValueError, match="reads the elements of a tensor"):
         plugrad.compile(lambda v: v * v.item())(x)
     with pytest.raises(ValueError, match="copies data of the host"):
-        plugrad.compile(lambda v: v + plugrad.tensor([1.0]))(x)
+        plugrad.compile(lambda v: v + plugrad.tensor(np.ones(1)))(x)
     with pytest.raises(ValueError, match="numpy.ndarray: pass a Tensor"):
         plugrad.compile(lambda v: v, name="f")(np.ones(2))
     with pytest.raises(ValueError, match="returns a float"):
@@ -256,21 +249,19 @@ def test_fit_compiles_its_steps():
 def test_the_environment_is_asked(value):
     program = """
 import plugrad
-calls = []
 @plugrad.compile
 def f(x):
-    calls.append(1)
+    print(end=".")
     return x * 2
 try:
     for i in range(40):
         assert f(plugrad.tensor([float(i)])).item() == 2 * i
-    print(len(calls))
 except ValueError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
                           env={"PLUGRAD_CAPTURE": value})
-    expected = {"off": "40", "check": "3", "sometimes": "PLUGRAD_CAPTURE='sometimes': on, check or off expected"}
+    expected = {"off": "." * 40, "check": "...", "sometimes": "PLUGRAD_CAPTURE='sometimes': on, check or off expected"}
     assert done.stdout.strip() == expected[value]
 
 

@@ -76,7 +76,7 @@ def test_a_hook_that_the_function_removes_changes_nothing():
 
     for _ in range(4):
         assert (step(plugrad.ones(1, 2)) == model(plugrad.ones(1, 2)) * 2).all().item()
-    assert step.figures().replayed == 3
+    assert step.figures() == (2, 2, 0)  # the first call gives the model a place for hooks
 
 
 def test_a_model_that_moved_records_anew():

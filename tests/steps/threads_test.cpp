@@ -41,6 +41,75 @@ TEST(Compile, IsCalledByManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Calls f(thread, i) `count` times in each of four threads.
+template <class F> void in_threads(int count, const F& f) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&f, t, count] {
+      for (int i = 0; i < count; ++i) f(t, i);
+    });
+  for (std::thread& each : threads) each.join();
+}
+
+TEST(Compile, ForwardPassesRunSideBySide) {
+  const Tensor w = f32({2});
+  auto step = compile([&](const Tensor& x) { return x * w + 1; });
+  step(one(0));
+  std::atomic<int> wrong{0};
+  in_threads(300, [&](int t, int i) {
+    if (i % 100 == 50 && t == 0) step.clear();
+    const int x = t * 1000 + i;
+    wrong += step(one(x)).item<float>() != static_cast<float>(2 * x + 1);
+    wrong += step(f32({1, static_cast<float>(i)})).to_vector<float>()[1] != static_cast<float>(2 * i + 1);
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(step.figures().recorded + step.figures().replayed + step.figures().called, 1 + 2 * 1200u);
+}
+
+TEST(Compile, AForwardPassDoesNotWaitForAnother) {
+  const Tensor x = full({300, 300}, 0.01);
+  auto step = compile([](const Tensor& y) { return sum(matmul(matmul(matmul(y, y), y), y)); });
+  const float expected = step(x).item<float>();
+  std::atomic<int> wrong{0};
+  in_threads(50, [&](int, int) { wrong += step(x).item<float>() != expected; });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_NE(step.explain().find("side by side"), std::string::npos) << step.explain();
+}
+
+TEST(Compile, StepsThatWriteRunOneAtATime) {
+  Tensor w = f32({1});
+  auto train = compile([&](const Tensor& x) {
+    w.add_(x);
+    return w + 0;
+  });
+  in_threads(200, [&](int, int) { train(one(1)); });
+  EXPECT_EQ(w.item<float>(), 801);
+}
+
+TEST(Compile, ConstantsOfAProgramAreKept) {
+  auto step = compile([](const Tensor& x) {
+    const float numbers[] = {1, 2};
+    Tensor sum = constant_from_host(numbers, 2, DType::f32, {2}, x.device());
+    sum.add_(x);  // each replay begins with the numbers
+    return sum;
+  });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(step(one(i)).to_vector<float>(), (std::vector<float>{1.0f + i, 2.0f + i}));
+  EXPECT_EQ(step.figures().replayed, 3u);
+}
+
+TEST(Compile, ExplainsWhyItRecordsAnew) {
+  auto step = compile([](const Tensor& x) { return x + 1; });
+  step(full({2, 3}, 1));
+  step(full({4, 3}, 1));
+  step(full({4, 3}, 1, DType::f64));
+  step(transpose(full({3, 4}, 1, DType::f64), 0, 1));
+  step(transpose(full({3, 4}, 1, DType::f64), 0, 1).requires_grad_());
+  for (const char* each : {"argument 0 has the shape (4, 3), was (2, 3)", "argument 0 has the dtype f64, was f32",
+                           "argument 0 has the strides (1, 4), was (3, 1)"})
+    EXPECT_NE(step.explain().find(each), std::string::npos) << step.explain();
+  EXPECT_NE(step.explain().find("requires a gradient"), std::string::npos) << step.explain();
+}
+
 template <class F> void expect_cancelled(const F& f) {
   try {
     f();

@@ -32,8 +32,8 @@ const plugrad_linalg* find(const DeviceState& device) {
 
 DeviceState& device_for(DeviceState& device, const std::string& what) {
   device.require_open();
-  observe::unrepeatable(("factors a matrix on the host (" + what + ")").c_str(), "call it outside");
   if (find(device)) return device;
+  observe::unrepeatable(("factors a matrix on another device (" + what + ")").c_str(), "call it outside");
   if (fallback() == Fallback::error) throw_unsupported(device, what);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source, PLUGRAD_LINALG);
   if (!host || !find(*host)) throw_unsupported(device, what);

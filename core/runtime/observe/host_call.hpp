@@ -18,6 +18,8 @@ class HostCall {
   virtual void run(const plugrad_op& op, Storage* const* storages) = 0;
   // "all_reduce of 1024 f32, start"
   virtual std::string text() const = 0;
+  // Whether it does more than to write its outputs: other processes may take part, for example.
+  virtual bool has_effects() const { return true; }
   // Whether its outputs are written after run(), until a later call of the step.
   virtual bool is_in_flight() const { return false; }
   // After the recorded run: why no replay can repeat it. Empty if a replay can.

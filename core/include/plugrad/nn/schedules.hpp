@@ -14,7 +14,8 @@ class PLUGRAD_API LRScheduler {
   virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
-  void step() { set_epoch(epoch_ + 1); }
+  // Sets the rates for the next epoch. In a compiled step, each replay does so too.
+  void step();
   int64_t last_epoch() const { return epoch_; }
   // Sets the rates for an epoch; for a resumed training. Throws Error (invalid) for a negative epoch.
   void set_epoch(int64_t epoch);
@@ -28,10 +29,13 @@ class PLUGRAD_API LRScheduler {
   // The rate of a group at an epoch, from its initial rate.
   virtual double rate(double initial, int64_t epoch, size_t group) const = 0;
   virtual void apply(int64_t epoch);
+  // Whether the rates depend on nothing but the epoch and the initial rates: else compiled steps refuse step().
+  virtual bool is_formula() const { return true; }
   Optimizer& optimizer_;
 
  private:
   int64_t epoch_ = 0;
+  bool is_captured_ = false;  // by a compiled step, which must record anew once this schedule ends
 };
 
 // The initial rate times factor(epoch).

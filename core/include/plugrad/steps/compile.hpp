@@ -55,6 +55,9 @@ class PLUGRAD_API CompiledStep {
   // Returns f(arguments), recorded or replayed. constants: all other values on which f depends, as text; each text has its
   // own recordings.
   StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const;
+  // Tells what changed since the last call: the reason that explain() and warnings give for a new recording, unless the
+  // form of an argument is the reason.
+  void note_change(std::string what) const;
   // Forgets all recordings: for a function with changed dependencies.
   void clear() const;
   // Lists the recordings with their calls, fusions and memory, and says why calls run alone or were not recorded.
@@ -93,6 +96,9 @@ PLUGRAD_API void note_training(uint64_t module);
 // For modules with hooks of their own: notes that a hook was added or removed, so that all compiled steps record anew. A
 // hook added and removed inside a step is part of the step.
 PLUGRAD_API void note_hook();
+// As Tensor::from_host, for elements that belong to the program's text, or that are part of `constants`: a compiled step
+// keeps them as constants, and replays do not copy them again. Other elements of the host are refused by steps.
+PLUGRAD_API Tensor constant_from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device);
 // Tells this thread's recording, if any, that it cannot be replayed: the function is then called each time, after one
 // warning with this reason.
 PLUGRAD_API void note_unrepeatable(const char* why);
@@ -154,8 +160,9 @@ template <class F> class Compiled {
 // PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with f, and throws Error (internal) with the
 // first differing call.
 //
-// One thread calls at a time; other threads wait. If a call of a replay fails, the results of the calls before it stay
-// written.
+// Several threads may call. Calls that only return results, such as forward passes under NoGrad, replay side by side, each
+// thread with a recording and memory of its own; all other calls run one at a time. If a call of a replay fails, the
+// results of the calls before it stay written.
 template <class F> Compiled<std::decay_t<F>> compile(F&& f, CompileOptions options = {}) {
   return Compiled<std::decay_t<F>>(std::forward<F>(f), std::move(options));
 }
