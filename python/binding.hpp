@@ -126,6 +126,8 @@ struct NumberLike {
 // Returns whether x is a number and not an array, and sets number: int, float, bool or a scalar of NumPy. Never leaves an
 // error set.
 bool number_of(PyObject* x, Number& number) noexcept;
+// Sets the type of numbers that compiled steps take anew in each replay.
+void set_lifted_type(nb::handle type);
 // Returns whether x is Python's or NumPy's bool.
 bool is_bool(PyObject* x) noexcept;
 

@@ -37,7 +37,7 @@ std::string outside_of(nb::handle self) {
   PythonStep& step = *nb::inst_ptr<PythonStep>(self);
   const nb::object guards = step.guards;  // a guard may run code that replaces them
   if (!guards.is_valid() || !guards_hold(guards.ptr())) self.attr("_look")();
-  return step.outside;
+  return step.outside + dtype_name(default_floating()) + ";";
 }
 
 std::vector<Tensor> tensors_of(const nb::handle& given) {
@@ -56,20 +56,40 @@ nb::list list_of(std::vector<Tensor> tensors) {
 // function: takes a list of tensors; returns a list of tensors and None, and a number for the form of the results.
 template <class Function>
 StepResults replayed(const CompiledStep& step, const std::vector<Tensor>& arguments, std::string_view constants,
-                     const Function& function) {
+                     const Function& function, const CompiledStep::Numbers& numbers = {}) {
   const auto run = [&function](const std::vector<Tensor>& x) {
     const nb::gil_scoped_acquire locked;
     const nb::tuple made = nb::cast<nb::tuple>(function(list_of(x)));
     return StepResults{tensors_of(made[0]), nb::cast<uint64_t>(made[1])};
   };
-  return unlocked([&] { return step.call(arguments, constants, run); });
+  return unlocked([&] { return step.call(arguments, constants, run, numbers); });
 }
 
-nb::tuple call(nb::handle self, const nb::list& arguments, const std::string& constants, const nb::callable& f) {
-  const std::string all = outside_of(self) + constants;
+// numbers: None, or a function of a form that returns the numbers of a replay.
+nb::tuple call(nb::handle self, const nb::list& arguments, const std::string& constants, const nb::callable& f,
+               const nb::object& numbers) {
+  const auto given = [&numbers](uint64_t form) {
+    const nb::gil_scoped_acquire locked;
+    return nb::cast<std::vector<double>>(numbers(form));
+  };
+  const std::string outside = outside_of(self), all = outside + constants;
   const PythonStep& step = *nb::inst_ptr<PythonStep>(self);
-  StepResults results = replayed(step, tensors_of(arguments), all, [&f](const nb::list& x) { return f(*x); });
+  StepResults results = replayed(
+      step, tensors_of(arguments), all, [&](const nb::list& x) { return f(outside, *x); },
+      numbers.is_none() ? CompiledStep::Numbers() : CompiledStep::Numbers(given));
   return nb::make_tuple(list_of(std::move(results.tensors)), results.form);
+}
+
+bool knows(nb::handle object, const nb::list& arguments, const std::string& constants) {
+  const std::string outside = outside_of(object);
+  const PythonStep& self = *nb::inst_ptr<PythonStep>(object);
+  return unlocked([&, given = tensors_of(arguments)] { return self.knows(given, outside + constants); });
+}
+
+// Returns whether everything outside is as it was when the step last looked.
+bool holds(const PythonStep& self) {
+  const nb::object guards = self.guards;
+  return guards.is_valid() && guards_hold(guards.ptr());
 }
 
 bool are_tensors(const nb::tuple& all) {
@@ -87,8 +107,8 @@ PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
     const nb::tuple given = nb::borrow<nb::tuple>(arguments);
     if ((named && PyDict_Size(named)) || !are_tensors(given))
       return self.attr("_call")(given, named ? nb::borrow<nb::dict>(named) : nb::dict()).release().ptr();
-    const auto function = [self](const nb::list& x) { return self.attr("_run")(*x); };
     const std::string constants = outside_of(self);
+    const auto function = [&](const nb::list& x) { return self.attr("_run")(constants, *x); };
     StepResults results = replayed(*nb::inst_ptr<PythonStep>(self), tensors_of(given), constants, function);
     if (results.form == 0) return wrap(std::move(results.tensors[0])).release().ptr();
     return self.attr("_results")(list_of(std::move(results.tensors)), results.form).release().ptr();
@@ -128,7 +148,8 @@ void bind_steps(nb::module_& m) {
             new (self) PythonStep(CompileOptions{.name = name, .entries = entries, .memory = memory, .fuse = fuse});
           },
           nb::arg("name"), nb::arg("entries"), nb::arg("fuse"), nb::arg("memory"))
-      .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
+      .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"), nb::arg("numbers").none())
+      .def("_knows", knows, nb::arg("arguments"), nb::arg("constants"))
       .def(
           "_save",
           [](const PythonStep& self, const nb::object& path) {
@@ -138,15 +159,12 @@ void bind_steps(nb::module_& m) {
       .def(
           "_set_outside",
           [](PythonStep& self, nb::object guards, std::string outside) {
-            self.guards = std::move(guards);
+            if (guards.is_none()) self.guards.reset();
+            else self.guards = std::move(guards);
             self.outside = std::move(outside);
           },
           nb::arg("guards").none(), nb::arg("outside"))
-      .def("_holds",
-           [](const PythonStep& self) {
-             const nb::object guards = self.guards;
-             return guards.is_valid() && guards_hold(guards.ptr());
-           })
+      .def("_holds", holds)
       .def("_note_change",
            [](const PythonStep& self, std::string what) { unlocked([&] { self.note_change(std::move(what)); }); })
       .def("_clear", [](const PythonStep& self) { unlocked([&] { self.clear(); }); })
@@ -177,6 +195,11 @@ void bind_compile(nb::module_& m) {
   bind_guards(m);
   bind_steps(m);
   bind_saved_models(m);
+  m.def("_set_lifted_type", &set_lifted_type);
+  m.def("_note_number_read", &note_number_read);
+  m.def("_begin_lifting", &begin_lifting);
+  m.def("_end_lifting", &end_lifting);
+  m.def("_is_recording", &is_recording_step);
   m.def("_note_training", &note_training, nb::arg("module"));
   m.def("_note_hook", &note_hook);
   m.def("_note_unrepeatable", [](const std::string& why) { note_unrepeatable(why.c_str()); });

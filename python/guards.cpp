@@ -26,7 +26,7 @@ bool is_equal_plain(PyObject* a, PyObject* b) {
 }
 
 bool is_expected(PyObject* now, PyObject* expected) {
-  if (Py_TYPE(expected) == g_weak) return PyWeakref_GetObject(expected) == now;
+  if (Py_TYPE(expected) == g_weak) return now != Py_None && PyWeakref_GetObject(expected) == now;
   return now == expected || expected == g_any || is_equal_plain(now, expected);
 }
 
@@ -77,8 +77,9 @@ bool dict_holds(PyObject* dict, PyObject* keys, PyObject* expected) {
   return i == count;
 }
 
-// Of an object: the names of all its attributes, so that a new attribute is noticed.
-bool own_items_hold(PyObject* object, PyObject* names, PyObject* expected) {
+// Of an object: its type, and the names of all its attributes, so that a new attribute is noticed.
+bool own_items_hold(PyObject* object, PyObject* names, PyObject* expected, PyObject* type) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != type) return false;
   PyObject* const dict = PyObject_GenericGetDict(object, nullptr);
   if (!dict) return false;
   const bool hold = PyDict_Check(dict) && dict_holds(dict, names, expected);
@@ -117,7 +118,7 @@ bool guard_holds(PyObject* guard) {
   PyObject *const names = list_item(guard, 2), *const expected = list_item(guard, 3);
   switch (PyLong_AsLongLong(list_item(guard, 0))) {
     case kItems: return items_hold(holder, names, expected);
-    case kOwnItems: return own_items_hold(holder, names, expected);
+    case kOwnItems: return own_items_hold(holder, names, expected, list_item(guard, 4));
     case kAttributes: return attributes_hold(holder, names, expected);
     case kList: return list_holds(holder, expected);
     case kDict: return dict_holds(holder, names, expected);

@@ -14,6 +14,7 @@ bool has_option(const nn::Optimizer& optimizer, const std::string& name) {
 bool is_switch(const std::string& name) { return name == "nesterov" || name == "centered" || name == "amsgrad"; }
 
 nb::object read_group(const GroupView& group, const std::string& name) {
+  if (name != "params") note_unrepeatable("it reads an option of an optimiser, which is a number of Python");
   if (name == "params") return nb::object(group.optimizer.attr("_parameters")[group.index]);
   return option_of(group.get(), name, group.index);
 }

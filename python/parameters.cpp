@@ -100,12 +100,30 @@ bool names_dtype(const std::string& name) {
   return std::ranges::any_of(dtype_names(), [&](const Name& each) { return each.name == name; });
 }
 
+namespace {
+PyObject* lifted_type = nullptr;  // plugrad/_lifted.py
+
+// Reads an object of that type.
+bool lifted_of(PyObject* x, Number& number) noexcept {
+  PyObject *const value = PyObject_GetAttrString(x, "value"), *const source = PyObject_GetAttrString(x, "source");
+  const bool known = value && source && number_of(value, number);
+  if (known) number = Number::lifted(number, static_cast<uint32_t>(PyLong_AsUnsignedLong(source)));
+  Py_XDECREF(value);
+  Py_XDECREF(source);
+  PyErr_Clear();
+  return known;
+}
+}  // namespace
+
+void set_lifted_type(nb::handle type) { lifted_type = nb::borrow(type).release().ptr(); }
+
 bool number_of(PyObject* x, Number& number) noexcept {
   if (PyFloat_Check(x)) {
     number = Number(float_of(x));
     return true;
   }
   if (PyLong_Check(x)) return integer_of(x, number);
+  if (reinterpret_cast<PyObject*>(Py_TYPE(x)) == lifted_type) return lifted_of(x, number);
   if (!is_tensor(x) && is_bool(x)) {
     number = Number(int64_t{PyObject_IsTrue(x) == 1});
     return true;

@@ -87,7 +87,13 @@ void bind_base(nb::module_& m) {
       .def("step", &nn::LRScheduler::step, "Advances to the next epoch and sets its rates.")
       .def_prop_rw("last_epoch", &nn::LRScheduler::last_epoch, &nn::LRScheduler::set_epoch,
                    "The epoch. Setting it sets the rates of the epoch, to resume a training.")
-      .def("get_last_lr", &nn::LRScheduler::get_last_lr, "Returns the rates of all groups.")
+      .def(
+          "get_last_lr",
+          [](const nn::LRScheduler& self) {
+            note_unrepeatable("it reads the rates of a schedule, which are numbers of Python");
+            return self.get_last_lr();
+          },
+          "Returns the rates of all groups.")
       .def("state_dict", state_of,
            "Returns the state for a checkpoint: \"last_epoch\", and the attributes that were set on the schedule.")
       .def("load_state_dict", load_state, nb::arg("state_dict"), "Restores a state of state_dict, and sets the rates.");

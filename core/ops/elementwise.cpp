@@ -87,8 +87,8 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 }
 Tensor mul(const Tensor& a, Number b) {
   static constexpr auto kRule =
-      rule("*", gradient<kPayload>([](const Tensor& grad, double factor) { return mul(grad, factor); }));
-  return differentiable(kRule, b.real(), with_number(Op::MUL, a, b), a);
+      rule("*", gradient<kPayload>([](const Tensor& grad, Number factor) { return mul(grad, factor); }));
+  return differentiable(kRule, b, with_number(Op::MUL, a, b), a);
 }
 
 namespace {
@@ -111,11 +111,11 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 Tensor div(const Tensor& a, Number b) {
   static constexpr auto kRule =
-      rule("/", gradient<kPayload>([](const Tensor& grad, double divisor) { return div(grad, divisor); }));
+      rule("/", gradient<kPayload>([](const Tensor& grad, Number divisor) { return div(grad, divisor); }));
   require(Op::DIV, a);
   if (!is_floating(dtype_of(a))) [[unlikely]]
     return div(promoted_to_floating(a), b);
-  return differentiable(kRule, b.real(), with_number(Op::DIV, a, b), a);
+  return differentiable(kRule, b, with_number(Op::DIV, a, b), a);
 }
 Tensor div(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("/", kDivisor<kInput0>);
@@ -249,7 +249,7 @@ constexpr auto kChosen = gradient<kMine, kOther>(
     [](const Tensor& grad, const Tensor& mine, const Tensor& other) { return mul(grad, chosen(mine, other, kLarger)); });
 template <bool kLarger>
 constexpr auto kChosenBesideNumber = gradient<kInput0, kPayload>(
-    [](const Tensor& grad, const Tensor& mine, double other) { return mul(grad, chosen(mine, Number(other), kLarger)); });
+    [](const Tensor& grad, const Tensor& mine, Number other) { return mul(grad, chosen(mine, other, kLarger)); });
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
@@ -260,7 +260,7 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
 }
 Tensor maximum(const Tensor& a, Number b) {
   static constexpr auto kRule = rule("maximum", kChosenBesideNumber<true>);
-  return differentiable(kRule, b.real(), with_number(Op::MAXIMUM, a, b), a);
+  return differentiable(kRule, b, with_number(Op::MAXIMUM, a, b), a);
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
   if (!is_together(a, b)) [[unlikely]]
@@ -270,6 +270,6 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 }
 Tensor minimum(const Tensor& a, Number b) {
   static constexpr auto kRule = rule("minimum", kChosenBesideNumber<false>);
-  return differentiable(kRule, b.real(), with_number(Op::MINIMUM, a, b), a);
+  return differentiable(kRule, b, with_number(Op::MINIMUM, a, b), a);
 }
 }  // namespace plugrad

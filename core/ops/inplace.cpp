@@ -82,13 +82,13 @@ void Tensor::add_(const Tensor& other, Number scale) {
 }
 
 void Tensor::mul_(Number factor) {
-  static constexpr auto kRule = rule("*", gradient<kPayload>([](const Tensor& grad, double by) { return mul(grad, by); }));
+  static constexpr auto kRule = rule("*", gradient<kPayload>([](const Tensor& grad, Number by) { return mul(grad, by); }));
   require_writable(*this, "mul_");
   require_number_dtype(Op::MUL, dtype_of(*this));
   const bool recorded = is_recorded(*this, nullptr);
   if (recorded) require_unshared(*this, "mul_");
   write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor));
-  if (recorded) (void)differentiable(kRule, factor.real(), *this, *this);
+  if (recorded) (void)differentiable(kRule, factor, *this, *this);
 }
 
 namespace {

@@ -1,9 +1,11 @@
 #include <core/ops/run.hpp>
 
+#include <core/runtime/observe/observer.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace plugrad {
 
@@ -63,7 +65,20 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   return out;
 }
 
+namespace {
+Immediate lifted_operand(uint8_t dtype, Number value) {
+  Immediate made = immediate(dtype, value.lifted_value(), 0);
+  const uint32_t source = value.source();
+  static_assert(sizeof source == sizeof made.view.reserved);
+  std::memcpy(made.view.reserved, &source, sizeof source);
+  ++observe::lifted.made;
+  return made;
+}
+}  // namespace
+
 Immediate number_operand(Op op, uint8_t dtype, Number value) {
+  if (value.source() && is_floating(dtype)) [[unlikely]]
+    return lifted_operand(dtype, value);
   const bool integral = !is_floating(dtype);
   if (integral && value.floating() && value.real() != static_cast<double>(value.integer()))
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " + number_text(value.real()) +

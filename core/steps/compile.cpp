@@ -79,6 +79,10 @@ StepResults detached(StepResults results) {
 
 void note_training(uint64_t module) { observe::flip_setting(module); }
 void note_unrepeatable(const char* why) { observe::fail(why); }
+bool is_recording_step() { return observe::will_repeat(); }
+void begin_lifting() { observe::lifted = {}; }
+bool end_lifting() { return std::exchange(observe::lifted, {}).are_operands_alone(); }
+
 // A copy in each replay: the step may write to the tensor.
 Tensor constant_from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
   if (!observe::is_recorded()) return Tensor::from_host(elements, count, dtype, shape, device);
@@ -95,7 +99,7 @@ struct CompiledStep::State {
 
   // logged: receives a warning for the log. The log may call this step.
   std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f,
-                                  std::string& logged);
+                                  const Numbers* given, std::string& logged);
   void clear() {
     recordings.clear();
     lanes.clear();
@@ -117,7 +121,8 @@ struct CompiledStep::State {
     const CompileFigures beside = lanes.figures();
     return {figures.recorded + beside.recorded, figures.replayed + beside.replayed, figures.called};
   }
-  CompileFigures figures;  // of the step's own lane
+  CompileFigures figures;            // of the step's own lane
+  const Numbers* numbers = nullptr;  // of the call; null if its function takes none
   SideLanes lanes;
   std::string change;               // told by the caller, since the last recording
   std::deque<std::string> reasons;  // why the last recordings were made, in their order
@@ -224,6 +229,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   if (!run.trace.device) return results;
   const auto made = std::make_shared<Recording>(std::move(key), std::move(run), arena, fusion_choice(options));
   write_key(made->alike, arguments, constants, Alignments::left_out);
+  if (numbers && !recordings.any_of([&](const Recording& each) { return made->has_calls_of(each); })) return results;
   if (made->has_no_effects()) lanes.allow(made->key);
   lost += recordings.add(made);
   if (const std::string& why = recordings.complaint(); !why.empty())
@@ -246,6 +252,7 @@ std::optional<StepResults> CompiledStep::State::check(Recording& recording, cons
 }
 
 std::optional<StepResults> CompiledStep::State::replay(Recording& recording, const Tensors& arguments, const Function& f) {
+  if (recording.takes_numbers()) recording.set_numbers((*numbers)(recording.form()));
   std::optional<SideLanes::Alone> alone;
   if (!recording.has_no_effects()) alone.emplace(lanes);
   const bool is_due = asked_for() == Capture::check && ++replays % kCheckEvery == 0;
@@ -257,16 +264,18 @@ std::optional<StepResults> CompiledStep::State::replay(Recording& recording, con
 
 // Returns nothing if the function is to be called unrecorded.
 std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, std::string_view constants, const Function& f,
-                                                     std::string& logged) {
+                                                     const Numbers* given, std::string& logged) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) {
-    if (std::optional<StepResults> results = lanes.call(arguments, constants, f)) return results;
+    if (std::optional<StepResults> results = lanes.replay(arguments, constants)) return results;
     lock.lock();
+    if (std::optional<StepResults> results = lanes.record(arguments, constants, f)) return results;
   }
   struct Handed {
     ~Handed() { to.swap(from); }
     std::string &from, &to;
   } const handed{warning, logged};
+  numbers = given;
   if (std::exchange(changes, observe::changes.load()) != observe::changes) {
     lost += recordings.size();
     recordings.clear();
@@ -320,16 +329,24 @@ CompiledStep::~CompiledStep() = default;
 CompiledStep::CompiledStep(CompiledStep&&) noexcept = default;
 CompiledStep& CompiledStep::operator=(CompiledStep&&) noexcept = default;
 
-StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const {
+StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f,
+                               const Numbers& numbers) const {
   throw_if_cancelled();
   if (asked_for() == Capture::off || observe::will_repeat()) return detached(f(arguments));  // without a graph, as a replay
   require_arguments(state_->options.name, arguments);
   if (is_looked_at()) return detached(f(arguments));
   std::string warning;
-  std::optional<StepResults> results = state_->call(arguments, constants, f, warning);
+  std::optional<StepResults> results = state_->call(arguments, constants, f, numbers ? &numbers : nullptr, warning);
   if (!warning.empty()) log(LogLevel::warning, warning);
   if (results) return std::move(*results);
   return detached(f(arguments));
+}
+
+bool CompiledStep::knows(const std::vector<Tensor>& arguments, std::string_view constants) const {
+  const std::lock_guard lock(state_->mutex);
+  std::string key;
+  write_key(key, arguments, constants);
+  return state_->recordings.find(key, arguments) != nullptr;
 }
 
 void CompiledStep::note_change(std::string what) const {

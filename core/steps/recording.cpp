@@ -261,7 +261,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
 void Recording::find_effects() {
   const steps::Trace& trace = runner_.plan().trace;
   const auto by_host = [](const steps::Call& each) { return each.host && each.host->has_effects(); };
-  has_no_effects_ = trace.parts.empty() && !trace.draws && gradients_.empty() && written_.empty() &&
+  has_no_effects_ = trace.parts.empty() && trace.lifted.empty() && !trace.draws && gradients_.empty() && written_.empty() &&
                     std::ranges::none_of(trace.calls, by_host);
 }
 
@@ -279,6 +279,41 @@ Recording::ForwardPass Recording::forward_pass() const {
   for (const uint32_t each : written_)
     if (!runner_.plan().trace.memories[each].constant) refuse("writes to a tensor that is older than it");
   return {runner_.plan().recorded_calls(), runner_.plan().trace.memories, given_, results_};
+}
+
+// --- Numbers of the caller.
+
+namespace {
+// free: whether an operand is a number that may differ.
+template <class Free> bool same_call(const steps::Call& a, const steps::Call& b, bool same_attributes, const Free& free) {
+  if (a.op.opcode != b.op.opcode || a.op.outputs != b.op.outputs || a.views.size() != b.views.size()) return false;
+  if (!a.host != !b.host || (same_attributes && a.attributes != b.attributes)) return false;
+  for (uint32_t i = 0; i < a.views.size(); ++i) {
+    const plugrad_view &x = a.views[i], &y = b.views[i];
+    if (x.dtype != y.dtype || x.layout != y.layout || !same_shape(x, y)) return false;
+    if (x.layout & PLUGRAD_IMMEDIATE && !free(i) && x.offset != y.offset) return false;
+  }
+  return true;
+}
+}  // namespace
+
+bool Recording::has_calls_of(const Recording& other) const {
+  const steps::Plan &plan = runner_.plan(), &theirs = other.runner_.plan();
+  const std::vector<steps::Call>& calls = plan.recorded_calls();
+  if (calls.size() != theirs.recorded_calls().size() || results_.size() != other.results_.size()) return false;
+  auto next = plan.trace.lifted.begin();  // in the order of the calls
+  for (uint32_t at = 0; at < calls.size(); ++at) {
+    const auto first = next;
+    while (next != plan.trace.lifted.end() && next->call == at) ++next;
+    // Optimisers and generators have numbers of their own in each step.
+    const bool by_part = std::ranges::any_of(plan.trace.parts, [at](const auto& p) { return p.first <= at && at < p.last; });
+    const bool has_own = by_part || calls[at].is_random();
+    const auto is_free = [&](uint32_t i) {
+      return has_own || std::any_of(first, next, [i](const auto& each) { return each.operand == i; });
+    };
+    if (!same_call(calls[at], theirs.recorded_calls()[at], !by_part, is_free)) return false;
+  }
+  return true;
 }
 
 // --- Checks.

@@ -40,8 +40,14 @@ class Recording {
   // part of it. The arguments must fit.
   bool only_reads(size_t argument, const std::vector<Tensor>& arguments) const;
 
-  // Returns whether a replay changes nothing but its results: no tensor, gradient, optimiser or generator, and nothing of
-  // the host.
+  // Returns whether the step takes numbers of the caller: see Number::lifted. They hold for the next replay.
+  bool takes_numbers() const { return !runner_.plan().trace.lifted.empty(); }
+  void set_numbers(const std::vector<double>& numbers) { runner_.set_numbers(numbers); }
+  // Returns whether both have the same calls, with the same numbers except for those of the caller.
+  bool has_calls_of(const Recording& other) const;
+  uint64_t form() const { return form_; }
+  // Returns whether a replay takes nothing but its arguments and changes nothing but its results: no tensor, gradient,
+  // optimiser or generator, and nothing of the host.
   bool has_no_effects() const { return has_no_effects_; }
 
   const std::string key;

@@ -39,6 +39,11 @@ class Recordings {
   template <class F> void for_each(F f) const {
     for (const Entry& each : all_) f(*each.recording);
   }
+  template <class F> bool any_of(F f) const {
+    for (const Entry& each : all_)
+      if (f(*each.recording)) return true;
+    return false;
+  }
   // Empty, or a description for a warning: recordings do not pay.
   const std::string& complaint() const { return complaint_; }
 

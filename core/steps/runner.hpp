@@ -57,6 +57,8 @@ class Runner {
   // Advances a part, and calls its ops for their numbers if these change. Returns false if the part now calls different ops;
   // the part is then unchanged.
   bool advance(size_t part);
+  // Sets the step's numbers, in the order of their sources.
+  void set_numbers(const std::vector<double>& numbers);
 
   // Lists the fusions, and why calls run alone.
   std::string text() const;
@@ -82,6 +84,7 @@ class Runner {
   void bind_captured();
   bool renumber(const RecordedPart& part);
   bool is_in_fusion(uint32_t call) const;
+  void set_immediate(uint32_t call, uint32_t operand, uint64_t bits);
 
   void provide_arena();
   // Both return false if the items have to run singly.

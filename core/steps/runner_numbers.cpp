@@ -3,6 +3,7 @@
 
 #include <core/runtime/generator.hpp>
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -83,6 +84,20 @@ bool Runner::is_in_fusion(uint32_t call) const {
   return item_of_call_[call] != kNever && items_[item_of_call_[call]].fusion != kNever;
 }
 
+void Runner::set_immediate(uint32_t call, uint32_t operand, uint64_t bits) {
+  plan_.trace.calls[call].views[operand].offset = bits;
+  if (operands_of_call_[call] != kNever) operands_.views(operands_of_call_[call])[operand]->offset = bits;
+  const auto number = numbers_.find({call, operand});
+  if (number != numbers_.end()) number->second->offset = bits;
+}
+
+void Runner::set_numbers(const std::vector<double>& numbers) {
+  for (const LiftedOperand& each : plan_.trace.lifted) {
+    set_immediate(each.call, each.operand, std::bit_cast<uint64_t>(numbers[each.source - 1]));
+    if (item_of_call_[each.call] != kNever) note_item(item_of_call_[each.call]);
+  }
+}
+
 bool Runner::renumber(const RecordedPart& recorded) {
   uint32_t at = recorded.first;
   Renumbering shown([&](const plugrad_op& op) {
@@ -92,11 +107,7 @@ bool Runner::renumber(const RecordedPart& recorded) {
     if (differs && is_in_fusion(at)) return false;  // its instructions contain the attributes
     if (differs) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
     for (size_t i = 0; i < call.views.size(); ++i) {
-      if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;
-      call.views[i].offset = op.views[i]->offset;
-      if (operands_of_call_[at] != kNever) operands_.views(operands_of_call_[at])[i]->offset = op.views[i]->offset;
-      const auto number = numbers_.find({at, static_cast<uint32_t>(i)});
-      if (number != numbers_.end()) number->second->offset = op.views[i]->offset;
+      if (op.views[i]->layout & PLUGRAD_IMMEDIATE) set_immediate(at, static_cast<uint32_t>(i), op.views[i]->offset);
     }
     note_item(item_of_call_[at]);
     ++at;

@@ -33,19 +33,26 @@ void SideLanes::allow(const std::string& key) {
 
 // --- Lanes.
 
-// Returns a free lane, preferably one with recordings, or null.
-SideLanes::Lane* SideLanes::take(const std::string& key) {
+SideLanes::Lane* SideLanes::take(const std::string& key, const std::vector<Tensor>& arguments, bool with_recording) {
   const std::lock_guard lock(mutex_);
   if (alone_ || !allowed_.contains(key)) return nullptr;
-  const auto free = std::ranges::find(lanes_, false, &Lane::is_busy);
-  if (free == lanes_.end() && lanes_.size() == most_lanes()) return nullptr;
-  Lane& lane = free == lanes_.end() ? lanes_.emplace_back(options_) : *free;
-  lane.is_busy = true;
-  ++running_;
   const uint64_t changes = observe::changes;
-  if (std::exchange(lane.changes, changes) != changes || std::exchange(lane.generation, generation_) != generation_)
-    lane.recordings.clear();
-  return &lane;
+  Lane* found = nullptr;
+  for (Lane& each : lanes_) {
+    if (each.is_busy) continue;
+    if (std::exchange(each.changes, changes) != changes || std::exchange(each.generation, generation_) != generation_)
+      each.recordings.clear();
+    if (static_cast<bool>(each.recordings.find(key, arguments)) == with_recording) found = &each;
+  }
+  if (!found && !with_recording && lanes_.size() < most_lanes()) {
+    found = &lanes_.emplace_back(options_);
+    found->changes = changes;
+    found->generation = generation_;
+  }
+  if (!found) return nullptr;
+  found->is_busy = true;
+  ++running_;
+  return found;
 }
 
 void SideLanes::give_back(Lane& lane) {
@@ -89,38 +96,36 @@ void SideLanes::clear() {
 
 // --- Calls.
 
-std::optional<StepResults> SideLanes::call(const std::vector<Tensor>& arguments, std::string_view constants,
-                                           const CompiledStep::Function& f) {
+std::optional<StepResults> SideLanes::replay(const std::vector<Tensor>& arguments, std::string_view constants) {
   std::string key;
   steps::write_key(key, arguments, constants);
-  Lane* const lane = take(key);
+  Lane* const lane = take(key, arguments, true);
   if (!lane) return std::nullopt;
   const Lease lease{*this, *lane};
-  return run(*lane, key, arguments, f);
-}
-
-std::optional<StepResults> SideLanes::run(Lane& lane, const std::string& key, const std::vector<Tensor>& arguments,
-                                          const CompiledStep::Function& f) {
-  const std::shared_ptr<Recording> found = lane.recordings.find(key, arguments);
-  if (!found) return lane.recordings.may_add() ? std::optional(record(lane, key, arguments, f)) : std::nullopt;
+  const std::shared_ptr<Recording> found = lane->recordings.find(key, arguments);
   if (found->overlaps(arguments)) return std::nullopt;
   std::optional<StepResults> results = found->replay(arguments);
-  lane.recordings.note_replay();
+  lane->recordings.note_replay();
   const std::lock_guard lock(mutex_);
   ++figures_.replayed;
   return results;
 }
 
-StepResults SideLanes::record(Lane& lane, const std::string& key, const std::vector<Tensor>& arguments,
-                              const CompiledStep::Function& f) {
-  lane.arena->storage = {};  // the function's own run needs as much
+std::optional<StepResults> SideLanes::record(const std::vector<Tensor>& arguments, std::string_view constants,
+                                             const CompiledStep::Function& f) {
+  std::string key;
+  steps::write_key(key, arguments, constants);
+  Lane* const lane = take(key, arguments, false);
+  if (!lane) return std::nullopt;
+  const Lease lease{*this, *lane};
+  lane->arena->storage = {};  // the function's own run needs as much
   FunctionRun run = run_observed(arguments, f, false);
   StepResults results = run.results;
   std::shared_ptr<Recording> made;
   if (run.flaw.empty() && run.trace.device)
-    made = std::make_shared<Recording>(key, std::move(run), lane.arena, fusion_choice(options_));
+    made = std::make_shared<Recording>(key, std::move(run), lane->arena, fusion_choice(options_));
   const bool is_kept = made && made->has_no_effects();
-  if (is_kept) lane.recordings.add(std::move(made));
+  if (is_kept) lane->recordings.add(std::move(made));
   const std::lock_guard lock(mutex_);
   ++figures_.recorded;
   if (!is_kept) allowed_.erase(key);

@@ -24,10 +24,14 @@ class SideLanes {
 
   // Notes that calls of this key have no effect besides their results.
   void allow(const std::string& key);
-  // Calls the function beside the step's own lane. Returns nothing if the kind of call is not known to be without effects,
-  // if all side lanes are busy, or if the step's own lane must be alone: the caller then waits for the step's own lane.
-  std::optional<StepResults> call(const std::vector<Tensor>& arguments, std::string_view constants,
-                                  const CompiledStep::Function& f);
+  // Replays the call beside the step's own lane. Returns nothing if no free side lane has a recording of it, or if the
+  // step's own lane must be alone: the caller then waits for the step's own lane.
+  std::optional<StepResults> replay(const std::vector<Tensor>& arguments, std::string_view constants);
+  // Calls the function and records it in a side lane, so that the next calls need not wait; or returns nothing if the kind
+  // of call is not known to be without effects, or there are enough lanes. The caller has waited for the step's own lane,
+  // and holds it: functions run one at a time.
+  std::optional<StepResults> record(const std::vector<Tensor>& arguments, std::string_view constants,
+                                    const CompiledStep::Function& f);
   // Drops all recordings, also those of lanes with a call at its end.
   void clear();
   CompileFigures figures() const;
@@ -56,12 +60,9 @@ class SideLanes {
   };
   struct Lease;
 
-  Lane* take(const std::string& key);
+  // Returns a free lane, or null: with a recording of the call, or without one.
+  Lane* take(const std::string& key, const std::vector<Tensor>& arguments, bool with_recording);
   void give_back(Lane& lane);
-  std::optional<StepResults> run(Lane& lane, const std::string& key, const std::vector<Tensor>& arguments,
-                                 const CompiledStep::Function& f);
-  StepResults record(Lane& lane, const std::string& key, const std::vector<Tensor>& arguments,
-                     const CompiledStep::Function& f);
 
   const CompileOptions& options_;
   mutable std::mutex mutex_;

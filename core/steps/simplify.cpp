@@ -31,6 +31,7 @@ std::vector<bool> find_renumbered(const Trace& trace) {
   std::vector<bool> renumbered(trace.calls.size());
   for (const RecordedPart& each : trace.parts)
     std::fill(renumbered.begin() + each.first, renumbered.begin() + each.last, true);
+  for (const LiftedOperand& each : trace.lifted) renumbered[each.call] = true;
   return renumbered;
 }
 

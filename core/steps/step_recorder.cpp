@@ -6,6 +6,8 @@
 #include <core/runtime/memory/small_blocks.hpp>
 #include <core/runtime/plugins/registry.hpp>
 
+#include <cstring>
+
 namespace plugrad::steps {
 namespace {
 // Makes destroy take its slow path. The caller holds the mutex and a reference to the storage.
@@ -127,7 +129,21 @@ void StepRecorder::ran(DeviceState& device, const plugrad_kernel* kernel, const 
     call.attributes.assign(bytes, bytes + *static_cast<const uint32_t*>(op.attributes));
   }
   if (workspace) call.workspace = memory_of(*workspace);
+  if (observe::lifted.made) note_lifted(call);
   trace_.calls.push_back(std::move(call));
+}
+
+void StepRecorder::note_lifted(Call& call) {
+  for (uint32_t i = 0; i < call.views.size(); ++i) {
+    plugrad_view& view = call.views[i];
+    if (!(view.layout & PLUGRAD_IMMEDIATE)) continue;
+    uint32_t source = 0;
+    std::memcpy(&source, view.reserved, sizeof source);
+    if (!source) continue;
+    std::memset(view.reserved, 0, sizeof view.reserved);
+    ++observe::lifted.recorded;
+    trace_.lifted.push_back({calls(), i, source});
+  }
 }
 
 // Inside, the host may read and upload: the call does it again in each replay.

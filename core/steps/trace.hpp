@@ -58,11 +58,17 @@ struct RecordedPart {
   uint64_t numbers;      // the result of advance() for the calls' current numbers
 };
 
+// An operand that is a number of the caller.
+struct LiftedOperand {
+  uint32_t call, operand, source;  // source: which number, from 1
+};
+
 struct Trace {
   DeviceState* device = nullptr;  // null if nothing ran
   std::vector<Call> calls;
   std::vector<Memory> memories;
   std::vector<RecordedPart> parts;
+  std::vector<LiftedOperand> lifted;
   uint64_t first_draw = 0, draws = 0;  // of the device's generator: its offset before the step, and the step's increment
   std::string flaw;                    // why the step cannot be replayed; empty if it can
 };
@@ -102,6 +108,7 @@ class StepRecorder : public Observer {
  private:
   void require_one_device(DeviceState& device);
   uint32_t add(Storage& storage, uint32_t begin);
+  void note_lifted(Call& call);
   Call call_of(const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages);
 
   Trace trace_;

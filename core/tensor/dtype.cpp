@@ -1,5 +1,6 @@
 #include <plugrad/tensor/dtype.hpp>
 
+#include <core/runtime/observe/observer.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <ostream>
@@ -16,6 +17,8 @@ DType dtype_from_name(const std::string& name) {
   }
   throw Error(Code::invalid, "[dtype] no dtype is named '" + name + "': expected one of " + known);
 }
+
+void note_number_read() noexcept { observe::lifted.were_read = true; }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }
 

@@ -33,11 +33,11 @@ from ._copies import (as_strided_copy as as_strided_copy, diagonal_copy as diago
                       split_with_sizes_copy as split_with_sizes_copy, squeeze_copy as squeeze_copy, t_copy as t_copy,
                       transpose_copy as transpose_copy, unbind_copy as unbind_copy, unfold_copy as unfold_copy,
                       unsqueeze_copy as unsqueeze_copy, view_copy as view_copy)
-from ._compile import (Compiled as Compiled, CompileFigures as CompileFigures, SavedModel as SavedModel,
-                       compile as compile, load_model as load_model)
+from ._compile import Compiled as Compiled, CompileFigures as CompileFigures, compile as compile
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._histograms import histogramdd as histogramdd
 from ._results import MinMax as MinMax, Quantized as Quantized, ValuesIndices as ValuesIndices
+from ._saved_model import SavedModel as SavedModel, load_model as load_model
 from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve,
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,

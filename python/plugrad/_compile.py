@@ -4,23 +4,44 @@ import copy
 import functools
 import io
 import os
-from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
+from collections.abc import Callable, Container, MutableMapping, MutableSequence, MutableSet
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, overload
 
 from . import _plugrad
-from ._impurities import noting_impurities
+from ._forms import Place, put_together, taken_apart
+from ._impurities import functions_of, noting_calls
 from ._key_texts import PLAIN, Attributes, Outside
+from ._lifted import NotLiftable, Numbers
 from ._plugrad import Tensor
 
 _CHANGING = bytearray, memoryview, MutableSequence, MutableMapping, MutableSet
 _ANYTHING_ELSE = 64  # objects kept alive by a function: no new object gets the identity of a kept object
+_TRIES = 3  # of lifting a number
+_MANY = 10_000  # kinds of calls with lifted numbers
+_OF_THE_CALL = " of the call"
 
 
-def _difference(before: dict[str, str], now: dict[str, str]) -> str:
+class CompileFigures(NamedTuple):
+    """Numbers of calls: recordings, replays, and plain calls of the function."""
+
+    recorded: int
+    replayed: int
+    called: int
+
+
+def _joined(texts: dict[str, str]) -> str:
+    return ";".join(f"{name}={each}" for name, each in texts.items())
+
+
+def _is_number(text: str) -> bool:
+    return text.startswith(("float ", "int "))
+
+
+def _difference(before: dict[str, str], now: dict[str, str], but: Container[str] = ()) -> str:
     """Names the first value that differs: "beta is float 0.5, was float 0.4"."""
     for name in [*now, *before]:
-        if before.get(name) != now.get(name):
+        if before.get(name) != now.get(name) and name not in but:
             return f"{name.removesuffix('=')} is {_short(now.get(name))}, was {_short(before.get(name))}"
     return ""
 
@@ -42,56 +63,6 @@ def _is_iterator(value: Any) -> bool:
     return hasattr(type(value), "__next__") and not isinstance(value, io.IOBase)
 
 
-class CompileFigures(NamedTuple):
-    """Numbers of calls: recordings, replays, and plain calls of the function."""
-
-    recorded: int
-    replayed: int
-    called: int
-
-
-class _Place(NamedTuple):
-    """A tensor's place in nested lists, tuples and dicts."""
-
-    at: int
-
-
-def _taken_apart(value: Any, tensors: list[Tensor], others: Callable[[Any], Any]) -> Any:
-    """Moves the tensors in nested lists, tuples and dicts to a list; others(value) replaces each other value."""
-    if isinstance(value, Tensor):
-        tensors.append(value)
-        return _Place(len(tensors) - 1)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_taken_apart(each, tensors, others) for each in value))
-    if isinstance(value, list | tuple):
-        return type(value)(_taken_apart(each, tensors, others) for each in value)
-    if isinstance(value, dict):
-        return _with_items(value, ((key, _taken_apart(each, tensors, others)) for key, each in value.items()))
-    return others(value)
-
-
-def _with_items(like: dict[Any, Any], items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A dict of the same class, such as OrderedDict or defaultdict, with these items."""
-    if type(like) is dict:
-        return dict(items)
-    made = copy.copy(like)
-    made.clear()
-    made.update(items)
-    return made
-
-
-def _put_together(form: Any, tensors: Any) -> Any:
-    if isinstance(form, _Place):
-        return tensors[form.at]
-    if isinstance(form, tuple) and hasattr(form, "_fields"):
-        return type(form)(*(_put_together(each, tensors) for each in form))
-    if isinstance(form, list | tuple):
-        return type(form)(_put_together(each, tensors) for each in form)
-    if isinstance(form, dict):
-        return _with_items(form, ((key, _put_together(each, tensors)) for key, each in form.items()))
-    return form
-
-
 class Compiled(_plugrad._CompiledStep):
     """A function returned by `compile`."""
 
@@ -101,12 +72,18 @@ class Compiled(_plugrad._CompiledStep):
         super().__init__(name, entries, fuse, memory)
         functools.update_wrapper(self, function)
         self._function, self._name, self._options = function, name, (name, entries, fuse, memory)
-        self._forms: list[Any] = [_Place(0)]  # forms of results; form 0 is a lone tensor
+        self._forms: list[Any] = [Place(0)]  # forms of results; form 0 is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # the objects in keys
         self._attributes = Attributes(function)
         self._outside: Outside | None = None
         self._last: dict[str, str] | None = None  # the arguments of the last call, with places instead of tensors
+        self._last_outside = ""
+        self._lifted: set[str] = set()   # arguments whose numbers are no part of the key, by name
+        self._failures: dict[str, int] = {}  # of lifting them
+        self._plain: set[str] = set()    # calls that were recorded for plain numbers, without the numbers
+        self._is_next_plain = False
+        self._lifted_numbers: dict[int, Numbers] = {}  # by form of results
 
     def _look(self) -> None:
         """Finds the values outside on which the function depends: none are known, or one has changed."""
@@ -115,66 +92,161 @@ class Compiled(_plugrad._CompiledStep):
         if before is not None and (changed := _difference(before.values, self._outside.values)):
             self._note_change(changed)
 
-    def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
+    def _run(self, outside: str, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
+        """Calls the function, for a recording under the key `outside`."""
         made: list[Tensor] = []
-        flaw = self._attributes.flaw or (self._outside.flaw if self._outside is not None else "")
-        if flaw:
-            _plugrad._note_unrepeatable(flaw)
-        with noting_impurities():
-            returned = self._function(*given, **named)
-        self._require_unchanged()
-        results = _taken_apart(returned, made, self._result)
+        results = taken_apart(self._called(outside, given, named), made, self._result)
         text = self._text(results)
         if text not in self._numbers:
-            self._numbers[text] = len(self._forms)
-            self._forms.append(results)
+            self._numbers[text] = self._add_form(results)
         return made, self._numbers[text]
 
-    def _require_unchanged(self) -> None:
-        """Tells the recording if the function itself changed a value outside that it may read."""
-        before = self._outside
-        if before is None or self._holds():
-            return
-        self._look()
-        changed = _difference(before.values, self._outside.values) if self._outside else ""
-        if changed:
+    def _run_lifted(self, outside: str, lifted: list[int | str], given: tuple[Any, ...],
+                    named: dict[str, Any]) -> tuple[list[Tensor], int]:
+        """As _run, with numbers of the recording instead of the arguments `lifted`, by position or name."""
+        made: list[Tensor] = []
+        numbers, positional, named = Numbers(), list(given), dict(named)
+        for each in lifted:
+            place: Any = named if isinstance(each, str) else positional
+            place[each] = numbers.lifted(place[each])
+        _plugrad._begin_lifting()
+        returned = self._called(outside, tuple(positional), named)
+        if not _plugrad._end_lifting():
+            _plugrad._note_unrepeatable("its code looks at the value of a number that differs from call to call")
+        form = self._add_form(taken_apart(returned, made, self._result))
+        self._lifted_numbers[form] = numbers
+        return made, form
+
+    def _add_form(self, results: Any) -> int:
+        self._forms.append(results)
+        return len(self._forms) - 1
+
+    def _called(self, outside: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Calls the function under the eyes of the recording, if it is recorded."""
+        if not _plugrad._is_recording():
+            return self._function(*given, **named)
+        before = self._attributes.outside()
+        if not outside.startswith(before.digest):
+            _plugrad._note_unrepeatable("another thread changed what it may read")
+        if before.flaw or self._attributes.flaw:
+            _plugrad._note_unrepeatable(before.flaw or self._attributes.flaw)
+        with noting_calls(self._attributes.codes()) as codes:
+            returned = self._function(*given, **named)
+        if changed := _difference(before.values, self._attributes.outside().values):
             _plugrad._note_unrepeatable(f"it changes what it may read: {changed}")
+        elif codes or self._attributes.imports_anew():
+            for function in functions_of(codes) if codes else ():
+                self._attributes.note(function)
+            self._set_outside(None, "")
+            _plugrad._note_unrepeatable("it called functions, or imported modules, that it was not known to call")
+        return returned
 
     def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[Tensor] = []
+        others: list[Any] = []  # the arguments besides tensors
         if len(self._objects) + len(self._attributes) > _ANYTHING_ELSE:
             self.clear()
-        form = _taken_apart((arguments, named), tensors, self._known)
 
-        def run(*given: Tensor) -> tuple[list[Tensor], int]:
-            positional, keywords = _put_together(form, given)
-            made = self._run(*positional, **keywords)
-            self._require_none_added((positional, keywords), given)
+        def known(value: Any) -> Any:
+            others.append(value)
+            return self._known(value)
+
+        form = taken_apart((arguments, named), tensors, known)
+        texts = self._current_texts(form)
+        lifted = self._places_to_lift(form, texts, tensors)
+        has_run = False
+
+        def run(outside: str, *given: Tensor) -> tuple[list[Tensor], int]:
+            nonlocal has_run
+            has_run = True
+            positional, keywords = put_together(form, given)
+            before = [self._attributes.text(each) for each in others if type(each) not in PLAIN]
+            made = self._run_lifted(outside, lifted, positional, keywords) if lifted else \
+                self._run(outside, *positional, **keywords)
+            self._require_unchanged((positional, keywords), given, others)
+            if before != [self._attributes.text(each) for each in others if type(each) not in PLAIN]:
+                _plugrad._note_unrepeatable("it changes an argument")
             return made
 
+        def numbers(form_of_results: int) -> list[float]:
+            values = [named[each] if isinstance(each, str) else arguments[each] for each in lifted]
+            return self._lifted_numbers[form_of_results].values(values)
+
+        try:
+            results = self._replayed(tensors, _joined(texts), run, numbers if lifted else None)
+        except NotLiftable:
+            self._give_up(texts, _TRIES)
+            return self._call(arguments, named)
+        if lifted and has_run and not self._knows(tensors, _joined(texts)):
+            self._give_up(texts, 1)
+        return self._results(*results)
+
+    def _current_texts(self, form: Any) -> dict[str, str]:
+        """The texts of a call, and what changed since the last one."""
         self._attributes.flaw = ""
         texts = self._texts(form)
         while self._attributes.grew():
             self._set_outside(None, "")
             texts = self._texts(form)
-        before, self._last = self._last, texts
-        if before is not None and (changed := _difference(before, texts)):
-            self._note_change(changed)
-        text = ";".join(f"{name}={each}" for name, each in texts.items())
-        return self._results(*self._replayed(tensors, text, run))
+        return texts
 
-    def _require_none_added(self, arguments: Any, given: tuple[Tensor, ...]) -> None:
+    def _places_to_lift(self, form: Any, texts: dict[str, str], tensors: list[Tensor]) -> list[int | str]:
+        """Returns the positions and names of arguments whose numbers differ from call to call; replaces their texts."""
+        self._find_changes(texts)
+        if not self._lifted or _plugrad._is_recording() or self._knows(tensors, _joined(texts)):
+            return []
+        found = {name: at if at < len(form[0]) else name.removesuffix("=") for at, name in enumerate(texts)
+                 if name in self._lifted and _is_number(texts[name])}
+        without = texts | {name: texts[name].split(" ")[0] + _OF_THE_CALL for name in found}
+        is_first = _joined(without) not in self._plain
+        if is_first or self._is_next_plain:  # a recording for plain numbers comes first
+            self._is_next_plain = False
+            if len(self._plain) > _MANY:
+                self._plain.clear()
+            self._plain.add(_joined(without))
+            return []
+        texts.update(without)
+        return list(found.values())
+
+    def _find_changes(self, texts: dict[str, str]) -> None:
+        """Lifts numbers that differ from the last call's, if nothing else besides tensors differs."""
+        if not self._holds():
+            self._look()
+        before, self._last = self._last, dict(texts)
+        outside, self._last_outside = self._last_outside, self._outside.digest if self._outside else ""
+        if before is None:
+            return
+        changed = {name for name in {**texts, **before} if before.get(name) != texts.get(name)}
+        are_numbers = all(_is_number(texts.get(name, "")) and _is_number(before.get(name, "")) for name in changed)
+        if outside == self._last_outside and are_numbers and not self._attributes.asks_types():
+            self._lifted |= {name for name in changed if self._failures.get(name, 0) < _TRIES}
+        if reason := _difference(before, texts, self._lifted):
+            self._note_change(reason)
+
+    def _give_up(self, texts: dict[str, str], failures: int) -> None:
+        """The numbers of this call could not be lifted: the next call records them plainly, and in the end all calls do."""
+        self._is_next_plain = True
+        for name in [name for name, text in texts.items() if text.endswith(_OF_THE_CALL)]:
+            self._failures[name] = self._failures.get(name, 0) + failures
+            if self._failures[name] >= _TRIES:
+                self._lifted.discard(name)
+
+    def _require_unchanged(self, arguments: Any, given: tuple[Tensor, ...], others: list[Any]) -> None:
         """The function gets copies of the lists and dicts among its arguments, and replays put nothing into the caller's
-        lists and dicts. Raises ValueError if the function put a tensor into a copy."""
+        lists and dicts. Raises ValueError if the function put a tensor into a copy, or changed another element."""
         found: list[Tensor] = []
-        _taken_apart(arguments, found, lambda value: value)
+        now: list[Any] = []
+        taken_apart(arguments, found, now.append)
         known = {id(each) for each in given}
         if any(id(each) not in known for each in found):
             raise ValueError(f"[compile] '{self._name}' puts a tensor into a list or a dict that is an argument, which a "
                              "replay could not do: return that tensor")
+        if len(now) != len(others) or any(one is not two and one != two for one, two in zip(now, others)):
+            raise ValueError(f"[compile] '{self._name}' changes a list or a dict that is an argument, which a replay could "
+                             "not do: return what changes, or keep it in tensors")
 
     def _results(self, tensors: list[Tensor | None], number: int) -> Any:
-        return _put_together(self._forms[number], tensors)
+        return put_together(self._forms[number], tensors)
 
     def __copy__(self) -> "Compiled":
         """Returns itself, as copy.copy does for a function."""
@@ -220,7 +292,7 @@ class Compiled(_plugrad._CompiledStep):
 
     def _text(self, value: Any) -> str:
         """Returns the values of a call, with places instead of tensors, as text."""
-        if isinstance(value, _Place):
+        if isinstance(value, Place):
             return f"T{value.at}"
         if isinstance(value, list | tuple):
             return f"{self._class(value)}({','.join(map(self._text, value))})"
@@ -249,6 +321,9 @@ class Compiled(_plugrad._CompiledStep):
         self._set_outside(None, "")
         self._objects.clear()
         self._attributes.clear()
+        self._lifted.clear()
+        self._failures.clear()
+        self._plain.clear()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the only recording as a file, with its weights; `load_model`, C++'s `plugrad::load_model` and the
@@ -290,7 +365,8 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
 
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
     training modules) and the same values besides tensors: numbers and text by value, objects by class, identity and the
-    values among the attributes that the function reads. Iterators, sets and other mutable containers, except lists and
+    values among the attributes that the function reads. Numbers that differ from call to call are operands of a common
+    recording, if the function only computes with them. Iterators, sets and other mutable containers, except lists and
     dicts, raise ValueError. The same holds for what the function's code refers to: globals, closures, defaults, attributes,
     items and methods. New values make a new recording. A step keeps at most `entries` recordings, 0 for as many as
     `memory` bytes of the host hold; then a new one replaces the one that was not used for longest. Tensors may lie in
@@ -308,46 +384,8 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     Successive calls run as one kernel, a fusion, where the device offers fusions. A fusion takes less time and memory and
     computes the same bits; `fuse=False` keeps the calls apart.
 
-    PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function and raises RuntimeError
-    with the name of the first differing call.
+    PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function: see docs/compile.md.
     """
     if function is None:
         return functools.partial(compile, name=name, entries=entries, fuse=fuse, memory=memory)
     return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, fuse, memory)
-
-
-class SavedModel:
-    """A model saved by `Compiled.save`, on one device."""
-
-    def __init__(self, path: str | os.PathLike[str], device: Any = None, mmap: bool = True) -> None:
-        self._model = _plugrad._load_model(path, device, mmap)
-
-    @property
-    def inputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
-        """The shapes and dtypes of the inputs."""
-        return list(self._model.inputs())
-
-    @property
-    def outputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
-        """The shapes and dtypes of the results."""
-        return list(self._model.outputs())
-
-    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Returns the result, or a tuple of several results. Raises ValueError for inputs of wrong shapes, dtypes or
-        devices, and TypeError for inputs that are not tensors."""
-        made: list[Tensor] = self._model.call(list(inputs))
-        return made[0] if len(made) == 1 else tuple(made)
-
-    def explain(self) -> str:
-        """Describes the model as `Compiled.explain` describes a compiled function."""
-        return str(self._model.explain())
-
-
-def load_model(path: str | os.PathLike[str], device: Any = None, mmap: bool = True) -> SavedModel:
-    """Reads a model saved by `Compiled.save`, with its weights to the device.
-
-    mmap: whether large weights are pages of the file, on devices with the host's memory; processes share them. The file must
-    stay as it is then: replace it by renaming another. Raises OSError for a file that is missing, damaged or of a later
-    version, and for a model that needs more memory than the device has.
-    """
-    return SavedModel(path, device, mmap)

@@ -15,7 +15,12 @@ _NOT_FOLLOWED = frozenset(["__init__", "__new__", "__init_subclass__", "__repr__
 _READS = frozenset(["LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"])
 CALLED = frozenset(["forward", "backward", "setup_context"])  # methods that the package calls
 _GLOBALS = frozenset(["LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"])
-_DYNAMIC = frozenset(["getattr", "vars", "eval", "exec", "globals", "locals", "attrgetter", "__dict__", "__getattribute__"])
+# Functions that read attributes by name, and functions that may read anything.
+_DYNAMIC = frozenset(["getattr", "hasattr", "vars", "attrgetter", "__dict__", "__getattribute__"])
+_BY_NAME = frozenset(["eval", "exec", "globals", "__import__"])
+# Instructions that make a simple operand: a name, or an attribute of it.
+_NO_OPERANDS = frozenset(["CACHE", "PRECALL", "PUSH_NULL", "NOP"])
+_SIMPLE = frozenset(["LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_FAST_BORROW"]) | _NO_OPERANDS
 _MOST_CODE = 10_000  # code objects whose reads are kept
 _LONGEST = 64  # a longer list or dict of functions is not searched
 
@@ -24,12 +29,21 @@ class Read(NamedTuple):
     """What functions may read."""
 
     names: frozenset[str] = frozenset()         # of attributes
+    called: frozenset[str] = frozenset()        # of attributes that are only called, as methods
     any_name: bool = False                      # whether some names are made at run time: then any attribute counts
     functions: tuple[FunctionType, ...] = ()    # with the functions behind them, but none of Python's or the package's
+    codes: frozenset[int] = frozenset()         # of these functions and of the functions in them, by identity
     globals: tuple[tuple[dict[str, Any], frozenset[str]], ...] = ()  # the dicts of globals, and the names read of each
+    modules: tuple[ModuleType, ...] = ()        # that the functions import
+    missing: tuple[str, ...] = ()               # names of modules that they would import first
+    flaw: str = ""                              # why it cannot be known what they read
 
     def has(self, name: str) -> bool:
         """Whether an attribute of this name may be read."""
+        return self.any_name or name in self.names or name in self.called
+
+    def has_value(self, name: str) -> bool:
+        """Whether an attribute of this name may be read otherwise than by calling it."""
         return self.any_name or name in self.names
 
 
@@ -45,34 +59,49 @@ def names_read(functions: Iterable[Any], kinds: Iterable[type]) -> Read:
 
 class _Search:
     def __init__(self, kinds: Iterable[type]) -> None:
-        self._names: set[str] = set()
+        self._names: set[str] = set()    # of attributes
+        self._methods: set[str] = set()  # of attributes that are called
         self._seen: set[int] = set()     # functions, by identity
         self._pending: list[FunctionType] = []
         self._kinds = dict.fromkeys(kinds)  # of objects: their methods by name, and those without a name
         self._spaces: list[Any] = []     # modules and classes: their functions by name
         self._functions: list[FunctionType] = []
         self._globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
+        self._codes: set[int] = set()
+        self._modules: dict[str, ModuleType] = {}
+        self._missing: set[str] = set()
+        self._any_name = False
 
     def run(self) -> Read:
         size = -1
-        while size != len(self._names) + len(self._seen) + len(self._kinds) + len(self._spaces):
-            size = len(self._names) + len(self._seen) + len(self._kinds) + len(self._spaces)
+        while size != self._size():
+            size = self._size()
             while self._pending:
                 self._read(self._pending.pop())
+            names = self._names | self._methods
             for kind in list(self._kinds):
                 for each in kind.__mro__[:-1]:
                     for name, value in list(vars(each).items()):
-                        if name in self._names or name in CALLED or _is_operator(name):
+                        if name in names or name in CALLED or _is_operator(name):
                             self.follow(value)
             for space in list(self._spaces):
-                for name in (self._names | {"__init__"}) & vars(space).keys():
+                for name in (names | {"__init__"}) & vars(space).keys():
                     self.follow(vars(space)[name])
+        return self._found()
+
+    def _size(self) -> int:
+        return len(self._names) + len(self._methods) + len(self._seen) + len(self._kinds) + len(self._spaces)
+
+    def _found(self) -> Read:
         spaces = sorted(self._globals.values(), key=lambda each: str(each[0].get("__name__")))
         globals_read = tuple((space, frozenset(names)) for space, names in spaces)
-        any_name = not _DYNAMIC.isdisjoint(self._names.union(*(names for _, names in globals_read)))
         # A search in another order gives the same.
         functions = sorted(self._functions, key=lambda f: (str(f.__module__), f.__qualname__, f.__code__.co_firstlineno))
-        return Read(frozenset(self._names), any_name, tuple(functions), globals_read)
+        by_name = sorted(each for _, names in spaces for each in names & _BY_NAME)
+        flaw = f"its code calls {by_name[0]}, which may read anything: pass what it reads as an argument" if by_name else ""
+        return Read(frozenset(self._names), frozenset(self._methods - self._names), self._any_name, tuple(functions),
+                    frozenset(self._codes), globals_read, tuple(self._modules[name] for name in sorted(self._modules)),
+                    tuple(sorted(self._missing)), flaw)
 
     def _globals_of(self, space: dict[str, Any]) -> set[str]:
         return self._globals.setdefault(id(space), (space, set()))[1]
@@ -113,15 +142,26 @@ class _Search:
 
     def _read_code(self, code: CodeType, space: dict[str, Any]) -> None:
         reads = _reads_of(code)
+        self._codes.add(id(code))
         self._names.update(reads.attributes)
+        self._methods.update(reads.methods)
+        self._any_name = self._any_name or reads.any_name
         for name in reads.globals:
             self._globals_of(space).add(name)
             self.follow(space.get(name))
         for name, parts in reads.imports:
-            module = sys.modules.get(name)
-            if module is None or is_known(module):
+            self._import(name, parts, str(space.get("__package__")))
+
+    def _import(self, name: str, parts: tuple[str, ...], package: str) -> None:
+        # A relative import names no package.
+        found = [sys.modules[each] for each in dict.fromkeys([name, f"{package}.{name}".strip(".")]) if each in sys.modules]
+        if not found:
+            self._missing.add(name)
+        for module in found:
+            if is_known(module):
                 continue
             self.follow(module)
+            self._modules[module.__name__] = module
             self._globals_of(vars(module)).update(parts)
             for part in parts:
                 self.follow(vars(module).get(part))
@@ -130,7 +170,9 @@ class _Search:
 class _Reads(NamedTuple):
     """What one code object reads, by name."""
 
-    attributes: frozenset[str]                        # and text that could be a name
+    attributes: frozenset[str]                        # and the text of its constants, if it reads attributes by name
+    methods: frozenset[str]                           # attributes that it calls
+    any_name: bool                                    # whether it reads attributes by names made at run time
     globals: tuple[str, ...]
     imports: tuple[tuple[str, tuple[str, ...]], ...]  # modules, and what is imported from each
 
@@ -142,35 +184,64 @@ def _reads_of(code: CodeType) -> _Reads:
     known = _reads.get(id(code))
     if known is not None and known[0] is code:
         return known[1]
+    steps = list(dis.get_instructions(code))
     attributes: set[str] = set()
+    methods: set[str] = set()
     globals_read: dict[str, None] = {}
     imports: dict[str, list[str]] = {}
-    module = ""
-    for step in dis.get_instructions(code):
+    module, by_name, any_name = "", False, False
+    for at, step in enumerate(steps):
+        name = str(step.argval)
         if step.opname in _READS:
-            attributes.add(str(step.argval))
+            (methods if _is_call(step) else attributes).add(name)
+            by_name = by_name or name in _DYNAMIC
+            any_name = any_name or name in ("__dict__", "__getattribute__", "attrgetter")
         elif step.opname in _GLOBALS:
-            globals_read[str(step.argval)] = None
+            globals_read[name] = None
+            by_name = by_name or name in _DYNAMIC
+            any_name = any_name or (name in _DYNAMIC and not _has_constant_name(steps[at + 1:]))
         elif step.opname == "IMPORT_NAME":
-            module = str(step.argval)
+            module = name
             imports.setdefault(module, [])
         elif step.opname == "IMPORT_FROM":
-            imports[module].append(str(step.argval))
-    attributes.update(each for each in _texts(code.co_consts) if each.isidentifier())
-    made = _Reads(frozenset(attributes), tuple(globals_read), tuple((name, tuple(parts)) for name, parts in imports.items()))
+            imports[module].append(name)
+    if by_name:
+        attributes.update(each for each in _texts(code.co_consts) if each.isidentifier())
+    made = _Reads(frozenset(attributes), frozenset(methods), any_name, tuple(globals_read),
+                  tuple((name, tuple(parts)) for name, parts in imports.items()))
     if len(_reads) == _MOST_CODE:
         _reads.clear()
     _reads[id(code)] = code, made
     return made
 
 
+def _is_call(step: dis.Instruction) -> bool:
+    """Whether an attribute is read to be called as a method."""
+    if step.opname == "LOAD_METHOD":
+        return True
+    return sys.version_info >= (3, 12) and step.opname == "LOAD_ATTR" and bool((step.arg or 0) & 1)
+
+
+def _has_constant_name(steps: list[dis.Instruction]) -> bool:
+    """Whether a call of getattr, which these instructions follow, has a constant as the name."""
+    for at, step in enumerate(steps):
+        if step.opname == "LOAD_CONST":  # then the call, perhaps after another simple operand
+            rest = [each.opname for each in steps[at + 1:at + 6] if each.opname not in _NO_OPERANDS]
+            calls = [name.startswith("CALL") for name in rest[:2]]
+            return type(step.argval) is str and (calls[:1] == [True] or rest[0].startswith("LOAD_") and calls[1:] == [True])
+        if step.opname not in _SIMPLE:
+            return False
+    return False
+
+
 def is_known(value: Any) -> bool:
     """Whether a class, function or module is Python's, NumPy's or the package's: it reads no program's attributes."""
-    return _is_library(str(value.__name__ if isinstance(value, ModuleType) else value.__module__).split(".")[0])
+    return is_library(str(value.__name__ if isinstance(value, ModuleType) else value.__module__).split(".")[0])
 
 
 @cache
-def _is_library(root: str) -> bool:
+def is_library(root: str) -> bool:
+    """As is_known, for the first name of a module."""
     if root not in sys.stdlib_module_names:
         return root in ("plugrad", "numpy")
     file = getattr(sys.modules.get(root), "__file__", None)  # a program may have a module test of its own

@@ -5,6 +5,7 @@ import enum
 import functools
 import sys
 import types
+import weakref
 
 import plugrad
 from plugrad import nn, optim
@@ -254,3 +255,145 @@ def a_count_that_the_function_changes():
         settings.count += 1
         return x * settings.count
     return f, lambda value: None
+
+
+class Weighted:
+    def __init__(self):
+        self.weight = 2.0
+
+    def __call__(self, x):
+        return x * self.weight
+
+
+class Calling(nn.Module):
+    def __init__(self):
+        self.act, self.all = Weighted(), [Weighted()]
+
+    def forward(self, x):
+        return self.act(x) + self.all[0](x)
+
+
+@row
+def an_operator_of_an_inner_object():
+    options = types.SimpleNamespace(loss=Weighted())
+    return (lambda x: options.loss(x)), functools.partial(setattr, options.loss, "weight")
+
+
+@row
+def a_callable_in_a_module():
+    net = Calling()
+    return net, functools.partial(setattr, net.act, "weight")
+
+
+@row
+def a_callable_in_a_list():
+    net = Calling()
+    return (lambda x: net(x)), functools.partial(setattr, net.all[0], "weight")
+
+
+@row
+def an_object_of_another_class():
+    class Other(Weighted):
+        def __call__(self, x):
+            return x * self.other
+
+    options, other = types.SimpleNamespace(loss=Weighted()), Other()
+
+    def change(value):
+        other.other = value
+        options.loss = other if value != 2 else options.loss
+    return (lambda x: options.loss(x)), change
+
+
+@row
+def the_class_of_an_object():
+    class Other(Weighted):
+        def __call__(self, x):
+            return x + self.weight
+
+    weighted = Weighted()
+    return (lambda x: weighted(x)), lambda value: setattr(weighted, "__class__", Other if value == 3 else Weighted)
+
+
+@row
+def an_operator_of_a_class():
+    class Mine(Weighted):
+        pass
+
+    mine = Mine()
+    return (lambda x: mine(x)), lambda value: setattr(Mine, "__call__", lambda self, x: x * value)
+
+
+@row
+def a_compiled_function_in_an_attribute():
+    weighted = Weighted()
+    options = types.SimpleNamespace(inner=plugrad.compile(lambda x: x * weighted.weight))
+    return (lambda x: options.inner(x)), functools.partial(setattr, weighted, "weight")
+
+
+@row
+def an_option_of_a_derived_module():
+    class Mine(nn.LeakyReLU):
+        pass
+
+    net = Mine(0.1)
+    return (lambda x: net(-x)), functools.partial(setattr, net, "negative_slope")
+
+
+@row
+def a_module_that_the_function_imports():
+    def f(x):
+        import settings_of_a_program
+        return x * settings_of_a_program.scale
+    return f, functools.partial(setattr, module, "scale")
+
+
+@row
+def a_function_of_a_library():
+    before = nn.functional.relu
+
+    def change(value):
+        nn.functional.relu = (lambda x: x * value) if value == 3 else before
+    return (lambda x: nn.functional.relu(-x)), change
+
+
+@row
+def an_end_of_an_object():
+    options = types.SimpleNamespace(mask=plugrad.ones(2))
+    return (lambda x: x if options.mask is None else x * 3), \
+        lambda value: setattr(options, "mask", None if value == 3 else plugrad.ones(2))
+
+
+@row
+def what_a_weak_reference_refers_to():
+    weighted = Weighted()
+    reference = weakref.ref(weighted)
+    weighted.itself = weighted  # keeps it
+    return (lambda x: x * reference().weight), functools.partial(setattr, weighted, "weight")
+
+
+@row
+def an_attribute_of_a_dict():
+    class Attributes(dict):
+        __getattr__ = dict.__getitem__
+
+    options = Attributes(scale=2.0)
+    return (lambda x: x * options.scale + options.get("scale")), functools.partial(options.__setitem__, "scale")
+
+
+@row
+def a_hook_of_a_tensor():
+    weight, scale = nn.Parameter([1.0, 1.0]), [1.0]
+    weight.register_hook(lambda grad: grad * scale[0])
+
+    def f(x):
+        weight.grad = None
+        (weight * x).sum().backward()
+        return weight.grad * 1
+    return f, functools.partial(scale.__setitem__, 0)
+
+
+@row
+def an_option_that_is_read():
+    optimizer = optim.SGD([nn.Parameter([1.0])], 0.1)
+    return (lambda x: x * optimizer.param_groups[0]["lr"]), functools.partial(optimizer.param_groups[0].__setitem__, "lr")

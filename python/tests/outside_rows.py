@@ -40,6 +40,7 @@ def row(make):
 def reset():
     """Puts the globals back."""
     globals().update(_BEFORE)
+    plugrad.set_default_dtype("f32")
 
 
 def set_global(name):
@@ -252,3 +253,32 @@ def constants_of_numbers():
         made += x
         return made * [SCALE, 2.0] + plugrad.tensor(SCALE)
     return f, set_global("SCALE")
+
+
+@row
+def the_order_of_a_dict():
+    numbers = {"a": 1.0, "b": 2.0}
+
+    def f(x):
+        for each in numbers.values():
+            x = x * 2 + each
+        return x
+    return f, lambda value: numbers.__setitem__("a", numbers.pop("a")) if value == 3 else None
+
+
+@row
+def a_method_of_a_dict():
+    numbers = {"a": 1.0}
+    get = numbers.get
+    return (lambda x: x * get("a")), functools.partial(numbers.__setitem__, "a")
+
+
+@row
+def names_made_at_run_time():
+    return (lambda x: x * globals()["SCALE"] + eval("SCALE")), set_global("SCALE")
+
+
+@row
+def the_default_dtype():
+    return (lambda x: plugrad.zeros(2) + x.to(plugrad.float64)), \
+        lambda value: plugrad.set_default_dtype("f64" if value == 3 else "f32")

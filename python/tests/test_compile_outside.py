@@ -6,23 +6,42 @@ import time
 import warnings
 import weakref
 
+import outside_fuzz
 import outside_rows
 import pytest
 from outside_objects import Scaled, Settings
 from outside_rows import ROWS, TABLE, of_globals, set_global
 
 import plugrad
-from plugrad import nn
+from plugrad import nn, optim
 
 
+class OfAMethod:
+    """Calls a function as a compiled method."""
+
+    def __init__(self, function):
+        type(self).call = plugrad.compile(lambda self, x: function(x))
+
+    def __call__(self, x):
+        return self.call(x)
+
+
+WAYS = {  # to compile and call a function
+    "by tensors": plugrad.compile,
+    "by name": lambda f: lambda x, g=plugrad.compile(lambda x: f(x)): g(x=x),
+    "beside a number": lambda f: lambda x, g=plugrad.compile(lambda x, k: f(x) * k): g(x, 1.0),
+    "as a method": OfAMethod}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.filterwarnings("ignore")
-def test_each_call_gives_what_the_function_would_give(name):
+def test_each_call_gives_what_the_function_would_give(name, way):
     x = plugrad.tensor([1.0, 2.0])
 
     def results(compiled):
         function, change = ROWS[name]()
-        called = plugrad.compile(function) if compiled else function
+        called = WAYS[way](function) if compiled else function
         given = []
         for value in (2.0, 3.0, 3.0, 3.0, 2.0, 5.0, 5.0):
             change(value)
@@ -39,6 +58,57 @@ def test_the_clock_is_read_each_time():
     x = plugrad.zeros(1, dtype=plugrad.float64)
     seen = [f(x).item() for _ in range(5)]
     assert seen == sorted(set(seen))
+
+
+def test_a_cleared_function_looks_again():
+    compiled, x = plugrad.compile(of_globals), plugrad.ones(2)
+    compiled(x)
+    compiled.clear()
+    for value in (2.0, 3.0):
+        set_global("SCALE")(value)
+        assert compiled(x).tolist() == [value] * 2
+    outside_rows.reset()
+
+
+def test_changes_of_arguments_are_noticed():
+    @plugrad.compile
+    def counted(x, state):
+        state["n"] += 1
+        return x * state["n"]
+
+    with pytest.raises(ValueError, match="changes a list or a dict"):
+        counted(plugrad.ones(2), {"n": 0})
+
+    @plugrad.compile
+    def of_object(x, settings):
+        settings.own += 1
+        return x * settings.own
+
+    settings = Settings()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [of_object(plugrad.ones(1), settings).item() for _ in range(5)] == [3, 4, 5, 6, 7]
+
+
+def test_counters_with_the_name_of_a_method_are_not_read():
+    class Trainer:
+        def __init__(self):
+            self.weight = nn.Parameter([1.0])
+            self.optimizer, self.step, self.loss = optim.SGD([self.weight], 0.1), 0, 0.0
+
+        def train(self, x):
+            self.optimizer.zero_grad()
+            loss = (self.weight * x).sum()
+            loss.backward()
+            self.optimizer.step()
+            return {"loss": loss}
+
+    trainer = Trainer()
+    f = plugrad.compile(trainer.train)
+    for _ in range(10):
+        trainer.loss = f(plugrad.ones(1))["loss"].item()
+        trainer.step += 1
+    assert f.figures() == (2, 8, 0)
 
 
 def test_what_stays_the_same_is_replayed():
@@ -159,3 +229,9 @@ def test_recordings_of_many_objects_stay_few():
         set_global("HELPER")(lambda x: x * 2.0)
         f(plugrad.ones(2))
     assert f.figures().recorded == 5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_functions_of_what_changes():
+    recorded, replayed = outside_fuzz.check(100, 7)
+    assert recorded and replayed

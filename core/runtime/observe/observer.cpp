@@ -118,4 +118,5 @@ void start() {
 }
 
 }  // namespace observe
+
 }  // namespace plugrad

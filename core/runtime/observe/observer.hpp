@@ -108,6 +108,16 @@ class ConstantUploads {
   static inline constinit thread_local int depth = 0;
 };
 
+// What this thread does with lifted numbers: see Number::lifted.
+struct LiftedNumbers {
+  bool were_read = false;  // the host looked at a value
+  uint32_t made = 0;       // operands made of such numbers
+  uint32_t recorded = 0;   // of these, operands of recorded calls
+
+  bool are_operands_alone() const { return !were_read && made == recorded; }
+};
+inline constinit thread_local LiftedNumbers lifted;
+
 // While this object lives, reads and copies by the host are not errors: the recording fails anyway, and the next recording
 // does not repeat them.
 class DoneOnce {

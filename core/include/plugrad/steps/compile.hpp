@@ -47,6 +47,7 @@ class Recording;
 class PLUGRAD_API CompiledStep {
  public:
   using Function = std::function<StepResults(const std::vector<Tensor>&)>;
+  using Numbers = std::function<std::vector<double>(uint64_t form)>;
   explicit CompiledStep(CompileOptions options = {});
   ~CompiledStep();
   CompiledStep(CompiledStep&&) noexcept;
@@ -54,7 +55,12 @@ class PLUGRAD_API CompiledStep {
 
   // Returns f(arguments), recorded or replayed. constants: all other values on which f depends, as text; each text has its
   // own recordings.
-  StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const;
+  // numbers: if f takes lifted numbers (Number::lifted), returns the numbers for a replay of the recording whose results
+  // have this form. Such a recording is kept only if another one, for plain numbers, has its calls.
+  StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f,
+                   const Numbers& numbers = {}) const;
+  // Returns whether there is a recording for such a call.
+  bool knows(const std::vector<Tensor>& arguments, std::string_view constants) const;
   // Tells what changed since the last call: the reason that explain() and warnings give for a new recording, unless the
   // form of an argument is the reason.
   void note_change(std::string what) const;
@@ -96,6 +102,12 @@ PLUGRAD_API void note_training(uint64_t module);
 // For modules with hooks of their own: notes that a hook was added or removed, so that all compiled steps record anew. A
 // hook added and removed inside a step is part of the step.
 PLUGRAD_API void note_hook();
+// Returns whether this thread records a compiled step.
+PLUGRAD_API bool is_recording_step();
+// For language bindings that lift numbers: begins a run of a function with lifted numbers on this thread.
+PLUGRAD_API void begin_lifting();
+// Ends it; returns whether its recording holds for other numbers: they were operands of recorded calls, and nothing else.
+PLUGRAD_API bool end_lifting();
 // As Tensor::from_host, for elements that belong to the program's text, or that are part of `constants`: a compiled step
 // keeps them as constants, and replays do not copy them again. Other elements of the host are refused by steps.
 PLUGRAD_API Tensor constant_from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device);

@@ -62,6 +62,9 @@ PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T> inline constexpr DType dtype_of_v = static_cast<DType>(element_dtype<T>);
 
+// Notes that a function looked at a number that differs from call to call: see Number::lifted.
+PLUGRAD_API void note_number_read() noexcept;
+
 // A scalar operand, floating or integral.
 class Number {
  public:
@@ -69,9 +72,25 @@ class Number {
     requires std::is_arithmetic_v<T>
   constexpr Number(T value)
       : floating_(std::is_floating_point_v<T>), real_(static_cast<double>(value)), integer_(integer_part(value)) {}
+  // A number that a compiled step takes anew in each replay, as its `source`-th number, from 1. The step's recording holds
+  // for other values only if no code looks at this value: ops take it as an operand, and nothing else depends on it.
+  static constexpr Number lifted(Number value, uint32_t source) {
+    value.source_ = source;
+    return value;
+  }
   constexpr bool floating() const { return floating_; }
-  constexpr double real() const { return real_; }
-  constexpr int64_t integer() const { return integer_; }
+  constexpr double real() const {
+    if (source_) [[unlikely]]
+      note_number_read();
+    return real_;
+  }
+  constexpr int64_t integer() const {
+    if (source_) [[unlikely]]
+      note_number_read();
+    return integer_;
+  }
+  constexpr uint32_t source() const { return source_; }    // 0 for all other numbers
+  constexpr double lifted_value() const { return real_; }  // for an operand that is marked with the source
 
  private:
   template <class T> static constexpr int64_t integer_part(T value) {
@@ -79,6 +98,7 @@ class Number {
     else return static_cast<int64_t>(value);
   }
   bool floating_;
+  uint32_t source_ = 0;
   double real_;
   int64_t integer_;
 };
