@@ -25,15 +25,21 @@ bool is_equal_plain(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
+// Later versions have PyWeakref_GetRef, which Python's stable ABI of 3.12 lacks.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+PyObject* target_of(PyObject* weak) { return PyWeakref_GetObject(weak); }
+#pragma GCC diagnostic pop
+
 bool is_expected(PyObject* now, PyObject* expected) {
-  if (Py_TYPE(expected) == g_weak) return now != Py_None && PyWeakref_GetObject(expected) == now;
+  if (Py_TYPE(expected) == g_weak) return now != Py_None && target_of(expected) == now;
   return now == expected || expected == g_any || is_equal_plain(now, expected);
 }
 
 // Returns the holder itself, or the object of a weak reference; null if that object is gone.
 PyObject* living(PyObject* holder) {
   if (Py_TYPE(holder) != g_weak) return holder;
-  PyObject* const object = PyWeakref_GetObject(holder);
+  PyObject* const object = target_of(holder);
   return object == Py_None ? nullptr : object;
 }
 

@@ -219,7 +219,7 @@ def _is_call(step: dis.Instruction) -> bool:
     """Whether an attribute is read to be called as a method."""
     if step.opname == "LOAD_METHOD":
         return True
-    return sys.version_info >= (3, 12) and step.opname == "LOAD_ATTR" and bool((step.arg or 0) & 1)
+    return sys.version_info >= (3, 12) and step.opname in ("LOAD_ATTR", "LOAD_SUPER_ATTR") and bool((step.arg or 0) & 1)
 
 
 def _has_constant_name(steps: list[dis.Instruction]) -> bool:

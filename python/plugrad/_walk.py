@@ -100,14 +100,14 @@ class Walk:
         self._class(kind)
 
     def _counts(self, kind: type, name: str, value: Any) -> bool:
-        """Whether an attribute counts: all attributes of the package's modules and of objects of the standard library do,
-        and inner modules of other modules."""
+        """Whether an attribute counts: all attributes of the package's modules and of the standard library's collections
+        do, and inner modules of other modules."""
         module = _module_type()
         if issubclass(kind, module):
             if any(is_known(base) and base is not module and issubclass(base, module) for base in kind.__mro__) or \
                     issubclass(type(value), module) or name in ("training", "_forward_hooks", "_backward_hooks"):
                 return True
-        elif is_known(kind) and kind.__module__.split(".")[0] not in ("plugrad", "types", "argparse"):
+        elif kind.__module__.split(".")[0] in ("collections", "queue"):
             return True
         if self._read.has_value(name) or name in CALLED:
             return True
