@@ -126,8 +126,11 @@ struct NumberLike {
 // Returns whether x is a number and not an array, and sets number: int, float, bool or a scalar of NumPy. Never leaves an
 // error set.
 bool number_of(PyObject* x, Number& number) noexcept;
-// Sets the type of numbers that compiled steps take anew in each replay.
+// The type of numbers that compiled steps take anew in each replay; whether x is one; and x as a plain number, so that the
+// step depends on its value.
 void set_lifted_type(nb::handle type);
+bool is_lifted(PyObject* x) noexcept;
+nb::object plain_number(PyObject* x);
 // Returns whether x is Python's or NumPy's bool.
 bool is_bool(PyObject* x) noexcept;
 

@@ -65,31 +65,21 @@ StepResults replayed(const CompiledStep& step, const std::vector<Tensor>& argume
   return unlocked([&] { return step.call(arguments, constants, run, numbers); });
 }
 
-// numbers: None, or a function of a form that returns the numbers of a replay.
-nb::tuple call(nb::handle self, const nb::list& arguments, const std::string& constants, const nb::callable& f,
-               const nb::object& numbers) {
+// outside: as _key_outside gave it. numbers: None, or a function of a form that returns the numbers of a replay.
+nb::tuple call(const PythonStep& step, const std::string& outside, const nb::list& arguments, const std::string& constants,
+               const nb::callable& f, const nb::object& numbers) {
   const auto given = [&numbers](uint64_t form) {
     const nb::gil_scoped_acquire locked;
     return nb::cast<std::vector<double>>(numbers(form));
   };
-  const std::string outside = outside_of(self), all = outside + constants;
-  const PythonStep& step = *nb::inst_ptr<PythonStep>(self);
   StepResults results = replayed(
-      step, tensors_of(arguments), all, [&](const nb::list& x) { return f(outside, *x); },
+      step, tensors_of(arguments), outside + constants, [&](const nb::list& x) { return f(outside, *x); },
       numbers.is_none() ? CompiledStep::Numbers() : CompiledStep::Numbers(given));
   return nb::make_tuple(list_of(std::move(results.tensors)), results.form);
 }
 
-bool knows(nb::handle object, const nb::list& arguments, const std::string& constants) {
-  const std::string outside = outside_of(object);
-  const PythonStep& self = *nb::inst_ptr<PythonStep>(object);
+bool knows(const PythonStep& self, const std::string& outside, const nb::list& arguments, const std::string& constants) {
   return unlocked([&, given = tensors_of(arguments)] { return self.knows(given, outside + constants); });
-}
-
-// Returns whether everything outside is as it was when the step last looked.
-bool holds(const PythonStep& self) {
-  const nb::object guards = self.guards;
-  return guards.is_valid() && guards_hold(guards.ptr());
 }
 
 bool are_tensors(const nb::tuple& all) {
@@ -148,8 +138,9 @@ void bind_steps(nb::module_& m) {
             new (self) PythonStep(CompileOptions{.name = name, .entries = entries, .memory = memory, .fuse = fuse});
           },
           nb::arg("name"), nb::arg("entries"), nb::arg("fuse"), nb::arg("memory"))
-      .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"), nb::arg("numbers").none())
-      .def("_knows", knows, nb::arg("arguments"), nb::arg("constants"))
+      .def("_replayed", call, nb::arg("outside"), nb::arg("arguments"), nb::arg("constants"), nb::arg("function"),
+           nb::arg("numbers").none())
+      .def("_knows", knows, nb::arg("outside"), nb::arg("arguments"), nb::arg("constants"))
       .def(
           "_save",
           [](const PythonStep& self, const nb::object& path) {
@@ -164,7 +155,7 @@ void bind_steps(nb::module_& m) {
             self.outside = std::move(outside);
           },
           nb::arg("guards").none(), nb::arg("outside"))
-      .def("_holds", holds)
+      .def("_key_outside", outside_of)
       .def("_note_change",
            [](const PythonStep& self, std::string what) { unlocked([&] { self.note_change(std::move(what)); }); })
       .def("_clear", [](const PythonStep& self) { unlocked([&] { self.clear(); }); })

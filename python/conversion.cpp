@@ -85,6 +85,7 @@ template <class T> class Reader {
       if (PyFloat_CheckExact(x)) [[likely]]
         return static_cast<T>(float_of(x));
     }
+    if (is_lifted(x)) return leaf(plain_number(x).ptr());
     Number number = 0;
     if (is_tensor(x)) number = tensor_in(x).item<double>();
     else if (!number_of(x, number)) {
@@ -128,7 +129,8 @@ enum class Kind { boolean, integer, floating };
 Kind kind_of(PyObject* data) {
   if (!is_list(data)) {
     if (is_tensor(data)) return is_floating(tensor_in(data).dtype()) ? Kind::floating : Kind::integer;
-    return is_bool(data) ? Kind::boolean : PyIndex_Check(data) ? Kind::integer : Kind::floating;
+    const nb::object number = plain_number(data);
+    return is_bool(number.ptr()) ? Kind::boolean : PyIndex_Check(number.ptr()) ? Kind::integer : Kind::floating;
   }
   Kind kind = Kind::boolean;
   for (Py_ssize_t i = 0; i < list_size(data) && kind != Kind::floating; ++i)
@@ -304,6 +306,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
 
 bool holds_numbers(PyObject* x) {
   if (is_list(x)) return true;
+  if (is_lifted(x)) return false;
   if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return false;
   return PyObject_CheckBuffer(x) || nb::hasattr(x, "__dlpack__") || nb::hasattr(x, "__array__");
 }

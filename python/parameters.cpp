@@ -101,7 +101,7 @@ bool names_dtype(const std::string& name) {
 }
 
 namespace {
-PyObject* lifted_type = nullptr;  // plugrad/_lifted.py
+PyTypeObject* lifted_type = nullptr;  // plugrad/_lifted.py
 
 // Reads an object of that type.
 bool lifted_of(PyObject* x, Number& number) noexcept {
@@ -115,7 +115,11 @@ bool lifted_of(PyObject* x, Number& number) noexcept {
 }
 }  // namespace
 
-void set_lifted_type(nb::handle type) { lifted_type = nb::borrow(type).release().ptr(); }
+void set_lifted_type(nb::handle type) { lifted_type = reinterpret_cast<PyTypeObject*>(nb::borrow(type).release().ptr()); }
+
+bool is_lifted(PyObject* x) noexcept { return lifted_type && PyType_IsSubtype(Py_TYPE(x), lifted_type); }
+
+nb::object plain_number(PyObject* x) { return is_lifted(x) ? nb::handle(x).attr("read")() : nb::borrow(x); }
 
 bool number_of(PyObject* x, Number& number) noexcept {
   if (PyFloat_Check(x)) {
@@ -123,7 +127,7 @@ bool number_of(PyObject* x, Number& number) noexcept {
     return true;
   }
   if (PyLong_Check(x)) return integer_of(x, number);
-  if (reinterpret_cast<PyObject*>(Py_TYPE(x)) == lifted_type) return lifted_of(x, number);
+  if (is_lifted(x)) return lifted_of(x, number);
   if (!is_tensor(x) && is_bool(x)) {
     number = Number(int64_t{PyObject_IsTrue(x) == 1});
     return true;

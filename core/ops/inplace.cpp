@@ -74,7 +74,7 @@ void Tensor::add_(const Tensor& other, Number scale) {
                                    dtype_name(dtype()) + " cannot hold: cast one of them");
   // The product needs the wider dtype: -1 * u8 wraps, even if this tensor holds the result.
   const auto scaled = [&] { return mul(cast(other, promote_types(dtype(), other.dtype())), scale); };
-  const Tensor term = fitting(*this, scale.real() == 1 ? other : scaled());
+  const Tensor term = fitting(*this, !scale.source() && scale.real() == 1 ? other : scaled());
   const bool recorded = is_recorded(*this, &term);
   if (recorded) require_unshared(*this, "add_");
   write(*this, Op::ADD, term);

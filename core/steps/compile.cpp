@@ -229,6 +229,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   if (!run.trace.device) return results;
   const auto made = std::make_shared<Recording>(std::move(key), std::move(run), arena, fusion_choice(options));
   write_key(made->alike, arguments, constants, Alignments::left_out);
+  if (!numbers && made->takes_numbers()) return results;  // numbers of another step, which the program kept
   if (numbers && !recordings.any_of([&](const Recording& each) { return made->has_calls_of(each); })) return results;
   if (made->has_no_effects()) lanes.allow(made->key);
   lost += recordings.add(made);

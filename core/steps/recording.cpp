@@ -272,6 +272,8 @@ Recording::ForwardPass Recording::forward_pass() const {
                                    "model in evaluation mode under NoGrad");
   };
   if (!runner_.plan().trace.parts.empty()) refuse("runs an optimiser");
+  if (takes_numbers())
+    refuse("takes a number that differs from call to call: compile it anew, and call it once, to save it");
   if (runner_.plan().trace.draws) refuse("draws random numbers");
   if (!gradients_.empty()) refuse("reads or changes gradients");
   const auto host = std::ranges::find_if(runner_.plan().trace.calls, [](const auto& each) { return each.host != nullptr; });
@@ -290,7 +292,7 @@ template <class Free> bool same_call(const steps::Call& a, const steps::Call& b,
   if (!a.host != !b.host || (same_attributes && a.attributes != b.attributes)) return false;
   for (uint32_t i = 0; i < a.views.size(); ++i) {
     const plugrad_view &x = a.views[i], &y = b.views[i];
-    if (x.dtype != y.dtype || x.layout != y.layout || !same_shape(x, y)) return false;
+    if (x.dtype != y.dtype || x.layout != y.layout || !same_shape(x, y) || a.memories[i] != b.memories[i]) return false;
     if (x.layout & PLUGRAD_IMMEDIATE && !free(i) && x.offset != y.offset) return false;
   }
   return true;

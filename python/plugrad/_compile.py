@@ -4,14 +4,14 @@ import copy
 import functools
 import io
 import os
-from collections.abc import Callable, Container, MutableMapping, MutableSequence, MutableSet
+from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, overload
 
 from . import _plugrad
 from ._forms import Place, put_together, taken_apart
 from ._impurities import functions_of, noting_calls
-from ._key_texts import PLAIN, Attributes, Outside
+from ._key_texts import PLAIN, Attributes, Outside, difference, is_number, joined
 from ._lifted import NotLiftable, Numbers
 from ._plugrad import Tensor
 
@@ -30,24 +30,14 @@ class CompileFigures(NamedTuple):
     called: int
 
 
-def _joined(texts: dict[str, str]) -> str:
-    return ";".join(f"{name}={each}" for name, each in texts.items())
-
-
-def _is_number(text: str) -> bool:
-    return text.startswith(("float ", "int "))
-
-
-def _difference(before: dict[str, str], now: dict[str, str], but: Container[str] = ()) -> str:
-    """Names the first value that differs: "beta is float 0.5, was float 0.4"."""
-    for name in [*now, *before]:
-        if before.get(name) != now.get(name) and name not in but:
-            return f"{name.removesuffix('=')} is {_short(now.get(name))}, was {_short(before.get(name))}"
-    return ""
-
-
-def _short(text: str | None) -> str:
-    return "missing" if text is None else text if len(text) < 80 else text[:77] + "..."
+def _with_lifted(numbers: Numbers, places: list[int | str], given: tuple[Any, ...],
+                 named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, with numbers of a recording at these positions and names."""
+    positional, named = list(given), dict(named)
+    for each in places:
+        place: Any = named if isinstance(each, str) else positional
+        place[each] = numbers.lifted(place[each])
+    return tuple(positional), named
 
 
 def _parameters_of(function: Any) -> tuple[str, ...]:
@@ -89,7 +79,7 @@ class Compiled(_plugrad._CompiledStep):
         """Finds the values outside on which the function depends: none are known, or one has changed."""
         before, self._outside = self._outside, self._attributes.outside()
         self._set_outside(self._outside.guards, self._outside.digest)
-        if before is not None and (changed := _difference(before.values, self._outside.values)):
+        if before is not None and (changed := difference(before.values, self._outside.values)):
             self._note_change(changed)
 
     def _run(self, outside: str, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
@@ -105,14 +95,14 @@ class Compiled(_plugrad._CompiledStep):
                     named: dict[str, Any]) -> tuple[list[Tensor], int]:
         """As _run, with numbers of the recording instead of the arguments `lifted`, by position or name."""
         made: list[Tensor] = []
-        numbers, positional, named = Numbers(), list(given), dict(named)
-        for each in lifted:
-            place: Any = named if isinstance(each, str) else positional
-            place[each] = numbers.lifted(place[each])
+        numbers = Numbers()
         _plugrad._begin_lifting()
-        returned = self._called(outside, tuple(positional), named)
-        if not _plugrad._end_lifting():
-            _plugrad._note_unrepeatable("its code looks at the value of a number that differs from call to call")
+        try:
+            returned = self._called(outside, *_with_lifted(numbers, lifted, given, named))
+        finally:
+            holds = numbers.end() & _plugrad._end_lifting()
+        if not holds:
+            _plugrad._note_unrepeatable("its code looks at the value of a number that differs each time, or keeps it")
         form = self._add_form(taken_apart(returned, made, self._result))
         self._lifted_numbers[form] = numbers
         return made, form
@@ -132,7 +122,7 @@ class Compiled(_plugrad._CompiledStep):
             _plugrad._note_unrepeatable(before.flaw or self._attributes.flaw)
         with noting_calls(self._attributes.codes()) as codes:
             returned = self._function(*given, **named)
-        if changed := _difference(before.values, self._attributes.outside().values):
+        if changed := difference(before.values, self._attributes.outside().values):
             _plugrad._note_unrepeatable(f"it changes what it may read: {changed}")
         elif codes or self._attributes.imports_anew():
             for function in functions_of(codes) if codes else ():
@@ -152,34 +142,42 @@ class Compiled(_plugrad._CompiledStep):
             return self._known(value)
 
         form = taken_apart((arguments, named), tensors, known)
-        texts = self._current_texts(form)
-        lifted = self._places_to_lift(form, texts, tensors)
+        texts, outside = self._current_texts(form), self._key_outside()
+        lifted = self._places_to_lift(form, texts, tensors, outside)
         has_run = False
 
         def run(outside: str, *given: Tensor) -> tuple[list[Tensor], int]:
             nonlocal has_run
             has_run = True
-            positional, keywords = put_together(form, given)
-            before = [self._attributes.text(each) for each in others if type(each) not in PLAIN]
-            made = self._run_lifted(outside, lifted, positional, keywords) if lifted else \
-                self._run(outside, *positional, **keywords)
-            self._require_unchanged((positional, keywords), given, others)
-            if before != [self._attributes.text(each) for each in others if type(each) not in PLAIN]:
-                _plugrad._note_unrepeatable("it changes an argument")
-            return made
+            return self._run_on_copies(outside, form, given, lifted, others)
 
         def numbers(form_of_results: int) -> list[float]:
             values = [named[each] if isinstance(each, str) else arguments[each] for each in lifted]
             return self._lifted_numbers[form_of_results].values(values)
 
         try:
-            results = self._replayed(tensors, _joined(texts), run, numbers if lifted else None)
+            results = self._replayed(outside, tensors, joined(texts), run, numbers if lifted else None)
         except NotLiftable:
             self._give_up(texts, _TRIES)
             return self._call(arguments, named)
-        if lifted and has_run and not self._knows(tensors, _joined(texts)):
+        except BaseException:
+            if lifted and has_run:
+                self._give_up(texts, _TRIES)
+            raise
+        if lifted and has_run and not self._knows(outside, tensors, joined(texts)):
             self._give_up(texts, 1)
         return self._results(*results)
+
+    def _run_on_copies(self, outside: str, form: Any, given: tuple[Tensor, ...], lifted: list[int | str],
+                       others: list[Any]) -> tuple[list[Tensor], int]:
+        """Calls the function with copies of the lists and dicts among its arguments."""
+        positional, named = put_together(form, given)
+        before = [self._attributes.text(each) for each in others if type(each) not in PLAIN]
+        made = self._run_lifted(outside, lifted, positional, named) if lifted else self._run(outside, *positional, **named)
+        self._require_unchanged((positional, named), given, others)
+        if before != [self._attributes.text(each) for each in others if type(each) not in PLAIN]:
+            _plugrad._note_unrepeatable("it changes an argument")
+        return made
 
     def _current_texts(self, form: Any) -> dict[str, str]:
         """The texts of a call, and what changed since the last one."""
@@ -190,37 +188,35 @@ class Compiled(_plugrad._CompiledStep):
             texts = self._texts(form)
         return texts
 
-    def _places_to_lift(self, form: Any, texts: dict[str, str], tensors: list[Tensor]) -> list[int | str]:
+    def _places_to_lift(self, form: Any, texts: dict[str, str], tensors: list[Tensor], outside: str) -> list[int | str]:
         """Returns the positions and names of arguments whose numbers differ from call to call; replaces their texts."""
-        self._find_changes(texts)
-        if not self._lifted or _plugrad._is_recording() or self._knows(tensors, _joined(texts)):
+        self._find_changes(texts, outside)
+        if not self._lifted or _plugrad._is_recording() or self._knows(outside, tensors, joined(texts)):
             return []
         found = {name: at if at < len(form[0]) else name.removesuffix("=") for at, name in enumerate(texts)
-                 if name in self._lifted and _is_number(texts[name])}
+                 if name in self._lifted and is_number(texts[name])}
         without = texts | {name: texts[name].split(" ")[0] + _OF_THE_CALL for name in found}
-        is_first = _joined(without) not in self._plain
+        is_first = joined(without) not in self._plain
         if is_first or self._is_next_plain:  # a recording for plain numbers comes first
             self._is_next_plain = False
             if len(self._plain) > _MANY:
                 self._plain.clear()
-            self._plain.add(_joined(without))
+            self._plain.add(joined(without))
             return []
         texts.update(without)
         return list(found.values())
 
-    def _find_changes(self, texts: dict[str, str]) -> None:
+    def _find_changes(self, texts: dict[str, str], outside: str) -> None:
         """Lifts numbers that differ from the last call's, if nothing else besides tensors differs."""
-        if not self._holds():
-            self._look()
         before, self._last = self._last, dict(texts)
-        outside, self._last_outside = self._last_outside, self._outside.digest if self._outside else ""
+        last, self._last_outside = self._last_outside, outside
         if before is None:
             return
         changed = {name for name in {**texts, **before} if before.get(name) != texts.get(name)}
-        are_numbers = all(_is_number(texts.get(name, "")) and _is_number(before.get(name, "")) for name in changed)
-        if outside == self._last_outside and are_numbers and not self._attributes.asks_types():
+        are_numbers = all(is_number(texts.get(name, "")) and is_number(before.get(name, "")) for name in changed)
+        if outside == last and are_numbers and not self._attributes.asks_types():
             self._lifted |= {name for name in changed if self._failures.get(name, 0) < _TRIES}
-        if reason := _difference(before, texts, self._lifted):
+        if reason := difference(before, texts):
             self._note_change(reason)
 
     def _give_up(self, texts: dict[str, str], failures: int) -> None:

@@ -79,12 +79,15 @@ def noting_calls(known: frozenset[int]) -> Iterator[list[CodeType]]:
         if why and _root_of(frame) not in (*_QUIET, "plugrad"):
             _plugrad._note_unrepeatable(f"it reads {why}: pass what it reads as an argument")
 
-    drawn = _numpy_state()
+    drawn, collects = _numpy_state(), gc.isenabled()
+    gc.disable()  # finalizers and callbacks of the collector are no part of the function
     sys.setprofile(follow)
     try:
         yield codes
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
         codes.extend(found.values())
     if _numpy_state() != drawn:
         _plugrad._note_unrepeatable("it reads random numbers that are not plugrad's (numpy.random): pass them as arguments")

@@ -56,7 +56,7 @@ class Attributes:
 
     def asks_types(self) -> bool:
         """Whether the code may ask for the exact type of a value."""
-        return any("type" in names for _, names in self._read.globals)
+        return self._read.asks_types
 
     def grew(self) -> bool:
         """Whether functions came to light since the last question: then the texts may lack what these functions read."""
@@ -75,7 +75,7 @@ class Attributes:
         known = self._texts.get(id(value))
         if known is None or known[0]() is not value or not _plugrad._guards_hold(known[1]):
             walk = Walk(self, self._read, self._serials)
-            walk.inside(value, "")
+            walk.argument(value)
             text = "{" + ",".join(f"{name}:{text}" for name, text in walk.found.items()) + "}"
             known = weak(value), tuple(walk.guards), text, walk.flaw
             if len(self._texts) > MOST_KEPT:
@@ -110,3 +110,23 @@ class Attributes:
             return False
         self._grew = True
         return True
+
+
+def joined(texts: dict[str, str]) -> str:
+    return ";".join(f"{name}={each}" for name, each in texts.items())
+
+
+def is_number(text: str) -> bool:
+    return text.startswith(("float ", "int "))
+
+
+def difference(before: dict[str, str], now: dict[str, str]) -> str:
+    """Names the first value that differs: "beta is float 0.5, was float 0.4"."""
+    for name in [*now, *before]:
+        if before.get(name) != now.get(name):
+            return f"{name.removesuffix('=')} is {_short(now.get(name))}, was {_short(before.get(name))}"
+    return ""
+
+
+def _short(text: str | None) -> str:
+    return "missing" if text is None else text if len(text) < 80 else text[:77] + "..."

@@ -36,6 +36,7 @@ class Read(NamedTuple):
     globals: tuple[tuple[dict[str, Any], frozenset[str]], ...] = ()  # the dicts of globals, and the names read of each
     modules: tuple[ModuleType, ...] = ()        # that the functions import
     missing: tuple[str, ...] = ()               # names of modules that they would import first
+    asks_types: bool = False                    # whether they may compare the exact type of a value
     flaw: str = ""                              # why it cannot be known what they read
 
     def has(self, name: str) -> bool:
@@ -70,7 +71,7 @@ class _Search:
         self._codes: set[int] = set()
         self._modules: dict[str, ModuleType] = {}
         self._missing: set[str] = set()
-        self._any_name = False
+        self._any_name = self._asks_types = False
 
     def run(self) -> Read:
         size = -1
@@ -101,7 +102,7 @@ class _Search:
         flaw = f"its code calls {by_name[0]}, which may read anything: pass what it reads as an argument" if by_name else ""
         return Read(frozenset(self._names), frozenset(self._methods - self._names), self._any_name, tuple(functions),
                     frozenset(self._codes), globals_read, tuple(self._modules[name] for name in sorted(self._modules)),
-                    tuple(sorted(self._missing)), flaw)
+                    tuple(sorted(self._missing)), self._asks_types, flaw)
 
     def _globals_of(self, space: dict[str, Any]) -> set[str]:
         return self._globals.setdefault(id(space), (space, set()))[1]
@@ -146,6 +147,7 @@ class _Search:
         self._names.update(reads.attributes)
         self._methods.update(reads.methods)
         self._any_name = self._any_name or reads.any_name
+        self._asks_types = self._asks_types or reads.asks_types
         for name in reads.globals:
             self._globals_of(space).add(name)
             self.follow(space.get(name))
@@ -173,6 +175,7 @@ class _Reads(NamedTuple):
     attributes: frozenset[str]                        # and the text of its constants, if it reads attributes by name
     methods: frozenset[str]                           # attributes that it calls
     any_name: bool                                    # whether it reads attributes by names made at run time
+    asks_types: bool                                  # whether it may compare a type
     globals: tuple[str, ...]
     imports: tuple[tuple[str, tuple[str, ...]], ...]  # modules, and what is imported from each
 
@@ -189,7 +192,7 @@ def _reads_of(code: CodeType) -> _Reads:
     methods: set[str] = set()
     globals_read: dict[str, None] = {}
     imports: dict[str, list[str]] = {}
-    module, by_name, any_name = "", False, False
+    module, by_name, any_name, asks_types = "", False, False, False
     for at, step in enumerate(steps):
         name = str(step.argval)
         if step.opname in _READS:
@@ -199,6 +202,7 @@ def _reads_of(code: CodeType) -> _Reads:
         elif step.opname in _GLOBALS:
             globals_read[name] = None
             by_name = by_name or name in _DYNAMIC
+            asks_types = asks_types or (name == "type" and not _shows_type(steps[at + 1:at + 12]))
             any_name = any_name or (name in _DYNAMIC and not _has_constant_name(steps[at + 1:]))
         elif step.opname == "IMPORT_NAME":
             module = name
@@ -207,7 +211,7 @@ def _reads_of(code: CodeType) -> _Reads:
             imports[module].append(name)
     if by_name:
         attributes.update(each for each in _texts(code.co_consts) if each.isidentifier())
-    made = _Reads(frozenset(attributes), frozenset(methods), any_name, tuple(globals_read),
+    made = _Reads(frozenset(attributes), frozenset(methods), any_name, asks_types, tuple(globals_read),
                   tuple((name, tuple(parts)) for name, parts in imports.items()))
     if len(_reads) == _MOST_CODE:
         _reads.clear()
@@ -220,6 +224,13 @@ def _is_call(step: dis.Instruction) -> bool:
     if step.opname == "LOAD_METHOD":
         return True
     return sys.version_info >= (3, 12) and step.opname in ("LOAD_ATTR", "LOAD_SUPER_ATTR") and bool((step.arg or 0) & 1)
+
+
+def _shows_type(steps: list[dis.Instruction]) -> bool:
+    """Whether the result of a call of type, which these instructions follow, is shown, or an attribute of it is read."""
+    after = [each.opname for each in steps if each.opname not in _NO_OPERANDS]
+    call = next((at for at, name in enumerate(after) if name.startswith("CALL")), len(after))
+    return call == 1 and after[2:3] != [] and after[2].startswith(("FORMAT", "CONVERT", "LOAD_ATTR", "LOAD_METHOD"))
 
 
 def _has_constant_name(steps: list[dis.Instruction]) -> bool:

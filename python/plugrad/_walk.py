@@ -84,6 +84,11 @@ class Walk:
         for space, names in self._read.globals:
             self._items(space, sorted(names), "")
 
+    def argument(self, value: Any) -> None:
+        """Walks what an argument holds. Its identity is in the key already."""
+        self._seen[id(value)] = value, ""
+        self._parts(value, type(value), "")
+
     def inside(self, value: Any, path: str) -> None:
         """Walks the attributes of an object."""
         self._seen.setdefault(id(value), (value, path))

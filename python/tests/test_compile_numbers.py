@@ -1,8 +1,11 @@
 """Numbers that differ from call to call of a compiled function: the third recording serves all further values."""
 
+import functools
+import json
 import math
 import numbers
 import random
+import types
 
 import numpy as np
 import pytest
@@ -24,7 +27,8 @@ LIFTED = {
     "real": lambda x, by: x * by if isinstance(by, numbers.Real) else x,
     "in place": lambda x, by: x.clone().mul_(by).add_(by),
     "unused": lambda x, by: x * 2,
-    "function": lambda x, by: plugrad.add(x, by)}
+    "function": lambda x, by: plugrad.add(x, by),
+    "scaled sum": lambda x, by: x.clone().add_(x, alpha=by)}
 FIXED = {
     "branch": lambda x, by: x * 2 if by > 0.3 else x,
     "truth": lambda x, by: x if by else x + 1,
@@ -100,6 +104,98 @@ def test_training_steps_take_numbers():
     (expected, _), (losses, figures) = trained(False), trained(True)
     assert losses == expected
     assert figures.recorded <= 4 and figures.replayed >= 16
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_that_the_program_keeps_are_plain_again():
+    x, kept, cache = plugrad.ones(2), types.SimpleNamespace(last=0.0, all=[]), {}
+
+    @functools.lru_cache
+    def inverse(by):
+        return 1 - by
+
+    def keeping(x, by):
+        kept.last = cache[0] = by
+        kept.all.append(by)
+        return x * by
+
+    for function in (keeping, lambda x, by: x * inverse(by)):
+        compiled = plugrad.compile(function)
+        for by in (0.1, 0.2, 0.3, 0.4, 0.3, 0.5, 0.3):
+            assert same(compiled(x, by), x * by if function is keeping else x * (1 - by))
+    for each in (kept.last, cache[0], *kept.all):
+        assert type(each) is float
+    other = plugrad.compile(lambda x: x * kept.last)
+    assert other(x).tolist() == other(x).tolist() == (x * 0.3).tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_constants_of_numbers_have_the_dtype_of_the_number():
+    x = plugrad.ones(2)
+    for function in (lambda x, v: plugrad.tensor(v), lambda x, v: plugrad.tensor([v, 1]), lambda x, v: x * [v, 1]):
+        compiled = plugrad.compile(function)
+        for v in (2, 3, 4, 5, 2.0, 0.5, 0.37, 0.026316):
+            assert same(compiled(x, v), function(x, v)) and compiled(x, v).dtype == function(x, v).dtype
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arithmetic_that_fails_is_part_of_the_recording():
+    def overflowing(x, k):
+        try:
+            return x * 2.0 ** k
+        except OverflowError:
+            return x * 1e30
+
+    def complex_root(x, b):
+        return x * (0.0 if isinstance(b ** 0.5, complex) else 3.0)
+
+    def dividing(x, k):
+        try:
+            return x * (k / (k - k))
+        except ZeroDivisionError:
+            return x * 7
+
+    x = plugrad.ones(2)
+    for function, values in ((overflowing, (2000.0, 2001.0, 2002.0, 3.0)), (complex_root, (-1.0, -2.0, -3.0, 4.0)),
+                             (dividing, (1.0, 2.0, 3.0, math.inf))):
+        compiled = plugrad.compile(function)
+        for v in values:
+            assert same(compiled(x, v), function(x, v))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_code_that_takes_no_stand_in_gets_the_number_from_then_on():
+    compiled = plugrad.compile(lambda x, by: x * len(json.dumps({"b": by})))
+    x, refused = plugrad.ones(1), 0
+    for by in (0.5, 0.25, 0.125, 0.5, 0.75, 0.0625):
+        try:
+            assert compiled(x, by).item() == len(json.dumps({"b": by}))
+        except TypeError:
+            refused += 1
+    assert refused <= 1
+    whole = plugrad.compile(lambda x, n: x * (~n + pow(n, 2, 7)))
+    for n in range(6):
+        assert whole(x, n).item() == ~n + pow(n, 2, 7)
+
+
+def test_a_type_in_a_message_does_not_matter():
+    def checked(x):
+        if x.ndim > 5:
+            raise TypeError(f"{type(x)} of {type(x).__name__}")
+        return x
+
+    compiled = plugrad.compile(lambda x, by: checked(x) * by)
+    for by in range(8):
+        assert compiled(plugrad.ones(2), by).tolist() == [by] * 2
+    assert compiled.figures() == (3, 5, 0)
+
+
+def test_steps_that_take_numbers_are_not_saved(tmp_path):
+    compiled = plugrad.compile(lambda x, by: x * by, entries=1)
+    for by in (1.0, 2.0, 3.0, 4.0):
+        compiled(plugrad.ones(2), by)
+    with pytest.raises(ValueError, match="takes a number that differs from call to call"):
+        compiled.save(tmp_path / "m.plugrad")
 
 
 def test_random_functions_of_numbers():

@@ -1,5 +1,6 @@
 """What a compiled function depends on besides its arguments may change: each call gives what the function would give."""
 
+import functools
 import gc
 import threading
 import time
@@ -88,6 +89,24 @@ def test_changes_of_arguments_are_noticed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [of_object(plugrad.ones(1), settings).item() for _ in range(5)] == [3, 4, 5, 6, 7]
+
+
+def test_functions_and_classes_as_arguments_are_looked_into():
+    settings, x = Settings(), plugrad.ones(2)
+
+    class Mine:
+        weight = 2.0
+
+    table = {"a": 2.0}
+    by_partial = functools.partial(lambda s, x: x * s.own, settings)
+    for argument, function, change in (
+            (by_partial, lambda x, f: f(x), functools.partial(setattr, settings, "own")),
+            (Mine, lambda x, kind: x * kind.weight, functools.partial(setattr, Mine, "weight")),
+            (table.get, lambda x, get: x * get("a"), functools.partial(table.__setitem__, "a"))):
+        compiled = plugrad.compile(function)
+        for value in (2.0, 3.0, 3.0, 5.0):
+            change(value)
+            assert compiled(x, argument).tolist() == [value] * 2
 
 
 def test_counters_with_the_name_of_a_method_are_not_read():
