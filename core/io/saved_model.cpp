@@ -7,6 +7,7 @@
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/cancel.hpp>

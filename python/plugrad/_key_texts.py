@@ -89,6 +89,7 @@ class Attributes:
         """The values that the function depends on besides its arguments, as they are now."""
         self.grew()
         while True:
+            self._serials.begin()
             walk = Walk(self, self._read, self._serials)
             try:
                 walk.places()

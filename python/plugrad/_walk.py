@@ -39,23 +39,30 @@ class Serials:
     """Numbers of objects: no object gets the number of another one, even at the same address."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, int]] = {}
-        self._count = self._strong = 0
+        self._weak: dict[int, tuple[Any, int]] = {}
+        self._kept: dict[int, list[Any]] = {}  # objects that allow no weak references, numbers, and walks that met them
+        self._count = self._walk = 0
+
+    def begin(self) -> None:
+        """Begins a walk. Forgets kept objects that the last walk did not meet, if there are many."""
+        if len(self._kept) > MOST_KEPT:
+            self._kept = {key: each for key, each in self._kept.items() if each[2] == self._walk}
+        self._walk += 1
 
     def of(self, value: Any) -> int:
-        key, known = id(value), self._known
-        if key not in known:
-            self._count += 1
-            try:
-                kept: Any = weakref.ref(value, lambda _: known.pop(key, None))
-            except TypeError:
-                kept = value
-                self._strong += 1
-            known[key] = kept, self._count
-        number = known[key][1]
-        if self._strong > MOST_KEPT:  # they get new numbers
-            self._known, self._strong = {}, 0
-        return number
+        key = id(value)
+        if key in self._weak:
+            return self._weak[key][1]
+        if key in self._kept:
+            self._kept[key][2] = self._walk
+            return int(self._kept[key][1])
+        self._count += 1
+        known = self._weak
+        try:
+            known[key] = weakref.ref(value, lambda _: known.pop(key, None)), self._count
+        except TypeError:
+            self._kept[key] = [value, self._count, self._walk]
+        return self._count
 
 
 class Walk:
@@ -227,10 +234,9 @@ class Walk:
 
     def _module(self, module: ModuleType, path: str) -> None:
         """A module of Python. Functions of libraries count by their identity: a program may replace them."""
-        names = sorted(name for name in vars(module) if self._read.has(name))
         if not is_known(module):
-            self._items(vars(module), names, f"{path}.")
-        elif names:
+            self._items(vars(module), sorted(name for name in vars(module) if self._read.has(name)), f"{path}.")
+        elif names := sorted((self._read.names | self._read.called) & vars(module).keys()):
             values = [vars(module).get(name, _ABSENT) for name in names]
             self._guard(_ITEMS, vars(module), tuple(names), tuple(map(weak, values)))
             for name, value in zip(names, values):

@@ -92,12 +92,13 @@ def test_recorded_and_saved(row, tmp_path):
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
                     step(*leaves)
+                    step(*leaves)  # the first call may find functions that were not known to be called
                     replayed = step(*leaves)
             except ValueError as error:
                 assert waits, f"{row.name} is not recorded: {error}\n{call!r}"
                 refused += 1
                 break
-            assert step.figures().replayed == 1, step.explain()
+            assert step.figures().replayed in (1, 2), step.explain()
             if not key_of(row, RANDOM):
                 assert len(replayed) == len(wanted) and all(map(same, replayed, wanted)), f"{row.name}\n{call!r}"
             save(row, step, leaves, wanted, tmp_path / "step.plugrad")
