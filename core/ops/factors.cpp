@@ -103,8 +103,8 @@ Tensor Factors::empty(Shape batch, std::initializer_list<int64_t> extents, DType
 }
 
 namespace {
-// Throws LinAlgError with the first matrix that failed, if any did. before, after: the text around its number; after is null
-// for a text without one.
+// Throws LinAlgError with the first failed matrix, if any. before, after: the text around the pivot's number; after is null
+// for a text without a number.
 void require_none(const char* name, const Failures& failed, const char* before, const char* after) {
   const auto first = std::ranges::find_if(failed, [](int32_t each) { return each != 0; });
   if (first == failed.end()) return;

@@ -72,7 +72,6 @@ class Compiled(_plugrad._CompiledStep):
         self._lifted: set[str] = set()   # arguments whose numbers are no part of the key, by name
         self._failures: dict[str, int] = {}  # of lifting them
         self._plain: set[str] = set()    # calls that were recorded for plain numbers, without the numbers
-        self._is_next_plain = False
         self._lifted_numbers: dict[int, Numbers] = {}  # by form of results
 
     def _look(self) -> None:
@@ -196,9 +195,7 @@ class Compiled(_plugrad._CompiledStep):
         found = {name: at if at < len(form[0]) else name.removesuffix("=") for at, name in enumerate(texts)
                  if name in self._lifted and is_number(texts[name])}
         without = texts | {name: texts[name].split(" ")[0] + _OF_THE_CALL for name in found}
-        is_first = joined(without) not in self._plain
-        if is_first or self._is_next_plain:  # a recording for plain numbers comes first
-            self._is_next_plain = False
+        if joined(without) not in self._plain:  # a recording for plain numbers comes first
             if len(self._plain) > _MANY:
                 self._plain.clear()
             self._plain.add(joined(without))
@@ -220,8 +217,9 @@ class Compiled(_plugrad._CompiledStep):
             self._note_change(reason)
 
     def _give_up(self, texts: dict[str, str], failures: int) -> None:
-        """The numbers of this call could not be lifted: the next call records them plainly, and in the end all calls do."""
-        self._is_next_plain = True
+        """The numbers of this call could not be lifted: the next such call is recorded for plain numbers, and after _TRIES
+        failures every call."""
+        self._plain.discard(joined(texts))
         for name in [name for name, text in texts.items() if text.endswith(_OF_THE_CALL)]:
             self._failures[name] = self._failures.get(name, 0) + failures
             if self._failures[name] >= _TRIES:

@@ -44,7 +44,7 @@ class Numbers:
         return not kept
 
     def values(self, arguments: list[Any]) -> list[float]:
-        """All numbers for these arguments. Raises NotLiftable if one of them is no number of the recorded kind."""
+        """All numbers for these arguments. Raises NotLiftable if the type of a number is not the recorded type."""
         made: list[Any] = []
         given = iter(arguments)
         try:

@@ -15,7 +15,7 @@ _NOT_FOLLOWED = frozenset(["__init__", "__new__", "__init_subclass__", "__repr__
 _READS = frozenset(["LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"])
 CALLED = frozenset(["forward", "backward", "setup_context"])  # methods that the package calls
 _GLOBALS = frozenset(["LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"])
-# Functions that read attributes by name, and functions that may read anything.
+# Functions with the name of an attribute as an argument; and functions with access to every value.
 _DYNAMIC = frozenset(["getattr", "hasattr", "vars", "attrgetter", "__dict__", "__getattribute__"])
 _BY_NAME = frozenset(["eval", "exec", "globals", "__import__"])
 # Instructions that make a simple operand: a name, or an attribute of it.

@@ -1,6 +1,6 @@
 """Ways in which values that a function refers to change: globals, closures, defaults, items, and what changes by itself.
 
-A row makes a function of a tensor, and another function that changes a value on which the first one depends.
+A row makes a function of a tensor, and a function to change a value behind it.
 """
 
 import collections
