@@ -11,6 +11,12 @@ constexpr uint64_t kManyWasted = 16, kManyUnused = 64;
 constexpr uint64_t kFirstRest = 64, kLongestRest = 4096;
 }  // namespace
 
+steps::FusionChoice fusion_choice(const CompileOptions& options) {
+  steps::FusionChoice choice{options.fuse};
+  if (options.fusion_elements) choice.least = options.fusion_elements;
+  return choice;
+}
+
 Recordings::Recordings(const CompileOptions& options)
     : most_(options.entries ? options.entries : SIZE_MAX), most_bytes_(options.memory), rest_(kFirstRest) {}
 

@@ -14,6 +14,9 @@
 
 namespace plugrad {
 
+// How the recordings of a step make fusions.
+steps::FusionChoice fusion_choice(const CompileOptions& options);
+
 // The most recently used first. A new recording replaces those that have not been used for longest, if there are too many.
 class Recordings {
  public:

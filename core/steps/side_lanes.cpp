@@ -17,12 +17,6 @@ size_t most_lanes() {
 }
 }  // namespace
 
-steps::FusionChoice fusion_choice(const CompileOptions& options) {
-  steps::FusionChoice choice{options.fuse};
-  if (options.fusion_elements) choice.least = options.fusion_elements;
-  return choice;
-}
-
 SideLanes::SideLanes(const CompileOptions& options) : options_(options) {}
 
 void SideLanes::allow(const std::string& key) {

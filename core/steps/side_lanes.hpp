@@ -74,7 +74,4 @@ class SideLanes {
   CompileFigures figures_;
 };
 
-// How the recordings of a step make fusions.
-steps::FusionChoice fusion_choice(const CompileOptions& options);
-
 }  // namespace plugrad
