@@ -15,7 +15,7 @@ namespace plugrad::cuda {
 
 class CodeCache {
  public:
-  // Beyond them, processes that compile remove the least recently used code.
+  // Beyond these bytes, processes that compile remove the least recently used code.
   static constexpr uint64_t kMostBytes = 32 << 20;
 
   // build: the build of the plugin; another build does not read the file, since sources include the plugin's headers.
