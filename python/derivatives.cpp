@@ -51,6 +51,7 @@ void check_again(nb::callable f, const Tensors& inputs, const Tensors& seeds, do
 }  // namespace
 
 void bind_derivatives(nb::module_& m) {
+  bind_transforms(m);
   m.def("_vjp", product<vjp>);
   m.def("_jvp", product<jvp>);
   m.def("_jacobian", matrices<jacobian>);

@@ -3,6 +3,7 @@
 #include <core/autograd/anomaly.hpp>
 #include <core/autograd/checkpoint.hpp>
 #include <core/autograd/memory.hpp>
+#include <core/tensor/tensor_transform.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
 
@@ -219,7 +220,7 @@ void Tensor::clear_grad() {
 
 Tensor Tensor::detach() const {
   require_defined(*this, "detach");
-  return with_view(*this, view_of(*this));
+  return constant(*this);
 }
 
 namespace {
@@ -242,6 +243,8 @@ bool may_overlap(const plugrad_view& v) {
 
 void require_writable(const Tensor& x, const char* what) {
   require_defined(x, what);
+  if (stand_ins::has_scope()) [[unlikely]]
+    stand_ins::note_writing(*storage_of(x));
   if (x.impl().node && !x.impl().node->rule && recording())
     throw Error(Code::invalid,
                 std::string("[") + what +

@@ -7,6 +7,7 @@
 #include <core/autograd/sum.hpp>
 #include <core/runtime/fork.hpp>
 #include <core/runtime/observe/observed.hpp>
+#include <core/tensor/tensor_transform.hpp>
 
 #include <algorithm>
 
@@ -36,7 +37,8 @@ bool is_observed() { return modes.load(std::memory_order_relaxed) & kObserved; }
 
 }  // namespace
 
-Pass::Pass(BackwardOptions options) : options_(options), detecting_(local().mode & kDetecting) {
+Pass::Pass(BackwardOptions options)
+    : options_(options), detecting_(local().mode & kDetecting), leaves_transforms_(stand_ins::is_on()) {
   watched_ = options.create_graph || detecting_ || is_observed() ? Node::kWatched : 0;
   static std::atomic<uint32_t> last{0};
   do id_ = ++last;
@@ -112,6 +114,10 @@ Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
 // Adds grad to a node's sum, after reducing it to the node's shape if the operand was broadcast.
 [[gnu::always_inline]] inline void Pass::arrive(Node& node, Tensor&& grad) {
   if (!grad.defined()) return;
+  if (leaves_transforms_ && !node.rule) [[unlikely]] {
+    grad = outside_transforms(std::move(grad));
+    if (!grad.defined()) return;
+  }
   if (!same_shape(view_of(grad), node)) [[unlikely]]
     grad = sum_to(grad, Shape(std::span<const int64_t>(node.shape, node.rank)));
   Tensor& sum = node.rule ? node.sum : leaf_sum(node).sum;
@@ -123,6 +129,8 @@ void Pass::notice(Node& node, Tensor& grad) {
   auto& captured = rare().captured;
   const auto wanted = captured.find(&node);
   if (wanted != captured.end()) rare().reached.insert(&node);
+  if (leaves_transforms_ && grad.defined() && (wanted != captured.end() || node.flags & (Node::kHooked | Node::kRetains)))
+    grad = outside_transforms(std::move(grad));
   if (!grad.defined()) return;
   if (node.flags & Node::kHooked) grad = after_hooks(node, std::move(grad));
   if (detecting_) require_no_nan(node, grad);

@@ -78,6 +78,7 @@ class Pass {
   bool finished_ = false;
   bool leaf_hooks_ = false;  // whether a leaf has hooks
   bool detecting_;           // whether NaN is an error
+  bool leaves_transforms_;   // whether gradients may arrive from the functions of transforms that have ended
   Node* current_ = nullptr;  // being propagated
   std::vector<std::pair<Node*, Tensor>> roots_;
   std::vector<Node*> stack_;

@@ -79,7 +79,7 @@ Tensors run(const plugrad_private_op& op, const Tensors& inputs, const std::vect
   }
   const OpCall call{op.opcode,    op.outputs,      op.inputs,
                     views.data(), storages.data(), attributes.empty() ? nullptr : attributes.data()};
-  if (!run_general(device, call, layout)) throw_unsupported(op, results, inputs);
+  if (!run_without_kernel(device, call, layout, PLUGRAD_OK)) throw_unsupported(op, results, inputs);
   return results;
 }
 

@@ -4,6 +4,7 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/positions.hpp>
 #include <core/ops/replace.hpp>
+#include <core/runtime/observe/observer.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -37,7 +38,7 @@ Index resolved(const Tensor& x, const Index& item) {
   require_defined(*tensor, "index");
   if (is_floating(tensor->dtype()))
     refuse_index(std::string("a tensor of ") + dtype_name(tensor->dtype()) + " is no index: cast it to i64 or bool");
-  if (!is_mask(*tensor) && !tensor->rank()) return tensor->item<int64_t>();
+  if (!is_mask(*tensor) && !tensor->rank() && !observe::hides_elements()) return tensor->item<int64_t>();
   return to(*tensor, x.device());
 }
 

@@ -293,7 +293,7 @@ Tensor add_windows(const Tensor& x, int64_t extent, const Windows& windows) {
   for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(i == windows.axis ? extent : x.size(i));
   DeviceState& device = device_of(x);
   Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), 0);
-  const Tensor plain = x.detach(), sums = out.detach();
+  const Tensor plain = ungraphed(x), sums = ungraphed(out);
   const int64_t count = x.size(windows.axis);
   const Windows used = count ? windows.used(extent) : windows;
   for (int64_t j = 0; j < windows.size && x.count(); ++j) {

@@ -52,7 +52,11 @@ Tensor near_or_far(const Tensor& x, std::span<const double> near, std::span<cons
 }
 
 Tensor scaled0(const Tensor& x) { return near_or_far(abs(x), kNear0, kFar0, false); }
-Tensor scaled1(const Tensor& x) { return mul(sign(x), near_or_far(abs(x), kNear1, kFar1, true)); }
+// Odd, with a slope at 0.
+Tensor scaled1(const Tensor& x) {
+  const Tensor size = where(lt(x, 0), neg(x), x), y = near_or_far(size, kNear1, kFar1, true);
+  return where(lt(x, 0), neg(y), y);
+}
 Tensor whole0(const Tensor& x) { return mul(exp(abs(x)), scaled0(x)); }
 Tensor whole1(const Tensor& x) { return mul(exp(abs(x)), scaled1(x)); }
 

@@ -103,7 +103,7 @@ Tensor row_losses(const Tensor& x, const Tensor& target) {
 std::optional<int64_t> ignored_in(const Tensor& targets, std::optional<int64_t> ignore_index) {
   const plugrad_view& view = view_of(targets);
   const DeviceState& device = device_of(targets);
-  const bool may_look = device.host_memory() && !device.compute && !observe::will_repeat();
+  const bool may_look = device.host_memory() && !device.compute && !observe::hides_elements();
   const bool is_at_hand = may_look && targets.dtype() == DType::i64 && is_dense(view) && view.count;
   if (!ignore_index || !is_at_hand) return ignore_index;
   const char* const first = reinterpret_cast<const char*>(storage_of(targets)->buffer) + view.offset;

@@ -94,7 +94,7 @@ Factors::Factors(const char* name, const Tensor& operand)
   if (device_ != home_) event_.set_how(How::host);
 }
 
-Tensor Factors::take(const Tensor& x) const { return contiguous(to(x.detach(), device_)); }
+Tensor Factors::take(const Tensor& x) const { return contiguous(to(ungraphed(x), device_)); }
 Tensor Factors::give(const Tensor& x) const { return to(x, home_); }
 
 Tensor Factors::empty(Shape batch, std::initializer_list<int64_t> extents, DType dtype) const {

@@ -104,7 +104,7 @@ void require_holds(const Tensor& x, const Tensor& result, const char* name) {
 
 // x's elements in new memory, at the same place in the graph: a function may save the copy, and x may then change.
 Tensor kept_copy(const Tensor& x) {
-  const Tensor copy = clone(x.detach());
+  const Tensor copy = clone(ungraphed(x));
   copy.impl().node = x.impl().node;
   return copy;
 }

@@ -229,7 +229,7 @@ Tensor put_in_planes(const Tensor& x, const Tensor& positions, int64_t plane) {
       rule("max_unpool", gradient<kInput1>([](const Tensor& grad, const Tensor& from) { return gather(grad, 1, from); }),
            kNoGradient);
   const Tensor none = zeros({x.size(0), plane}, x.dtype(), x.device());
-  return differentiable(kRule, scatter(none, 1, positions, x.detach()), x, positions);
+  return differentiable(kRule, scatter(none, 1, positions, ungraphed(x)), x, positions);
 }
 
 // The spatial extents of the result.

@@ -36,7 +36,8 @@ namespace {
 // compiled step must do the same for all indices.
 bool may_look(const Tensor& index) {
   const DeviceState& device = device_of(index);
-  return !observe::will_repeat() && device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count();
+  return !observe::hides_elements() && device.host_memory() && !device.compute && index.dtype() == DType::i64 &&
+         index.count();
 }
 bool none_is_negative(const Tensor& index) { return may_look(index) && min(index).item<int64_t>() >= 0; }
 }  // namespace
@@ -138,7 +139,7 @@ Writers last_writers(const Tensor& index, int axis, int64_t extent) {
   Tensor in = ones(index.shape(), dtype, index.device());
   const Tensor times = scatter_add(none, axis, index, in);
   // A look is cheaper than the last of each, but a compiled step must do the same for all indices.
-  const bool is_shared = length > 1 && (observe::will_repeat() || max(times).item<double>() > 1);
+  const bool is_shared = length > 1 && (observe::hides_elements() || max(times).item<double>() > 1);
   if (is_shared) in = last_of_each(index, axis, number, none);
   return {gt(times, 0), cast(scatter_add(none, axis, index, mul(in, number)), DType::i64)};
 }

@@ -75,7 +75,7 @@ void require_parts(const char* name, const std::vector<double>& q) {
 void require_parts(const char* name, const Tensor& q) {
   require_floating(name, q);
   if (q.rank() > 1) refuse(name, "q has shape " + q.shape().text() + ": give a number or one axis");
-  if (!observe::will_repeat() && !all(is_part(q)).item<bool>())
+  if (!observe::hides_elements() && !all(is_part(q)).item<bool>())
     refuse(name, "an element of q is outside [0, 1]: give others");
 }
 
@@ -85,10 +85,10 @@ Tensor quantiles(const char* name, const Tensor& x, const Tensor& q, const Shape
   const Population population(name, x, axes);
   Tensor parts = q.rank() ? q : unsqueeze(q, 0);
   const Tensor fits = is_part(parts);
-  if (observe::will_repeat()) parts = where(fits, parts, 0);
+  if (observe::hides_elements()) parts = where(fits, parts, 0);
   const Tensor places = places_of(population.lines, parts, ignores_nan), sorted = sort(population.lines).values;
   Tensor last = interpolated(sorted, places, interpolation);
-  if (observe::will_repeat()) last = where(fits, last, std::nan(""));  // no step can refuse them
+  if (observe::hides_elements()) last = where(fits, last, std::nan(""));  // no step can refuse them
   Shape shape = q.rank() ? Shape{q.size(0)} : Shape{};
   for (const int64_t extent : keepdim ? population.kept : population.whole) shape.push_back(extent);
   return reshape(movedim(last, {-1}, {0}), shape);

@@ -123,7 +123,7 @@ Tensor bernoulli(const Tensor& x) {
   const NoGrad constant;
   const Tensor p = at_least_f32(x.detach());
   const Tensor fits = logical_and(ge(p, 0), le(p, 1));
-  const bool repeats = observe::will_repeat();  // no step can refuse elements
+  const bool repeats = observe::hides_elements();  // no step can refuse elements
   if (!repeats && !all(fits).item<bool>()) refuse("bernoulli", "a probability is outside [0, 1]: give others");
   const Tensor drawn = cast(lt(rand(p.shape(), p.dtype(), p.device()), p), x.dtype());
   return repeats ? where(fits, drawn, std::nan("")) : drawn;
@@ -149,7 +149,7 @@ void require_samples(const Tensor& weights, int64_t samples, bool replacement) {
   if (!fits || samples < 1)
     refuse("multinomial", "x has shape " + weights.shape().text() + ", and num_samples is " + std::to_string(samples) +
                               ": give one or two axes, the last with elements, and 1 sample or more");
-  if (observe::will_repeat()) return;
+  if (observe::hides_elements()) return;
   if (!all(logical_and(ge(weights, 0), isfinite(weights))).item<bool>())
     refuse("multinomial", "a weight is negative, infinite or NaN: give others");
   if (!weights.count()) return;
@@ -185,7 +185,7 @@ Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement) {
   require_samples(weights, num_samples, replacement);
   const Tensor lines = weights.rank() == 1 ? unsqueeze(weights, 0) : weights;
   Tensor chosen = replacement ? with_replacement(lines, num_samples) : without_replacement(lines, num_samples);
-  if (observe::will_repeat()) {  // no step can refuse elements: a sample that cannot be drawn is -1
+  if (observe::hides_elements()) {  // no step can refuse elements: a sample that cannot be drawn is -1
     const Tensor usable = all(logical_and(ge(lines, 0), isfinite(lines)), {-1}, true);
     chosen = where(logical_and(usable, gt(gather(lines, 1, chosen), 0)), chosen, -1);
   }
@@ -202,7 +202,7 @@ void require_deviation(double deviation) {
 Tensor checked(const Tensor& deviation) {
   require_floating("normal", deviation);
   const Tensor wrong = lt(deviation, 0);
-  if (observe::will_repeat()) return where(wrong, std::nan(""), deviation);
+  if (observe::hides_elements()) return where(wrong, std::nan(""), deviation);
   if (any(wrong).item<bool>()) refuse("normal", "a deviation is below 0: give 0 or more");
   return deviation;
 }

@@ -2,6 +2,7 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
+#include <core/tensor/tensor_transform.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 
@@ -23,7 +24,7 @@ template <class Rounded> Tensor rounded(const char* name, const Tensor& x, Round
     const NoGrad unrecorded;
     const Tensor whole = function(x);
     const Tensor signed_zero = mul(x, 0);
-    out = where(lt(abs(x), whole_from(x)), where(eq(whole, 0), signed_zero, whole), x);
+    out = constant(where(lt(abs(x), whole_from(x)), where(eq(whole, 0), signed_zero, whole), x));
   }
   return differentiable(kFlat, std::move(out), x);
 }

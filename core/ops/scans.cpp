@@ -106,7 +106,7 @@ ValuesIndices extremes(const char* name, const Tensor& x, int axis, Tensor (*joi
   Tensor index;
   {
     const NoGrad unrecorded;
-    const Tensor numbers = x.dtype() == DType::boolean ? cast(x, DType::i64) : x.detach();
+    const Tensor numbers = x.dtype() == DType::boolean ? cast(x, DType::i64) : ungraphed(x);
     const Tensor own = logical_or(eq(numbers, scan(numbers, along, join)), isnan(numbers));
     index = scan(where(own, places_along(x, along), 0), along, maximum);
   }

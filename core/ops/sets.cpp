@@ -215,7 +215,7 @@ struct EndTensors {
   Tensor low, high;
 };
 EndTensors end_tensors(const Tensor& x, double low, double high) {
-  if (!observe::will_repeat() || low != 0 || high != 0 || !x.count()) {
+  if (!observe::hides_elements() || low != 0 || high != 0 || !x.count()) {
     const Ends ends = ends_of("histc", x, low, high, 1);
     return {full({}, ends.low, x.dtype(), x.device()), full({}, ends.high, x.dtype(), x.device())};
   }
@@ -276,9 +276,9 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
                            std::to_string(minlength) + ": give one axis, equal shapes, and a minlength of 0 or more");
   const Tensor index = cast(x, DType::i64);
   int64_t length = minlength;
-  if (observe::is_recorded()) {  // larger elements are errors of scatter_add
-    if (!minlength) observe::unrepeatable("chooses the length of bincount's result by the elements", "give minlength");
-  } else if (x.count()) {
+  if (!minlength) observe::unrepeatable("chooses the length of bincount's result by the elements", "give minlength");
+  // With minlength, larger elements are errors of scatter_add where the elements are hidden.
+  if (x.count() && !(minlength && observe::hides_elements())) {
     const Tensor lowest = plugrad::min(index);
     if (const int64_t low = lowest.item<int64_t>(); low < 0)
       refuse("bincount", "an element of x is " + std::to_string(low) + ": give none below 0");

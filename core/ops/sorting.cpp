@@ -163,7 +163,7 @@ Tensor median_of_all(const char* name, const Tensor& x, bool ignores_nan) {
   Tensor middle;
   {
     const NoGrad unrecorded;
-    middle = median_along(name, reshape(x.detach(), {-1}), 0, false, ignores_nan).values;
+    middle = median_along(name, reshape(ungraphed(x), {-1}), 0, false, ignores_nan).values;
   }
   return differentiable(kRule, std::move(middle), x);
 }
@@ -183,7 +183,7 @@ ValuesIndices mode(const Tensor& x, int axis, bool keepdim) {
   Tensor index;
   {
     const NoGrad unrecorded;
-    const ValuesIndices order = sort(line.detach(), at);
+    const ValuesIndices order = sort(ungraphed(line), at);
     const int64_t n = line.size(at);
     Shape along;
     for (int i = 0; i < line.rank(); ++i) along.push_back(i == at ? n : 1);

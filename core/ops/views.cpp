@@ -74,7 +74,7 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
   Tensor source = x;
   std::optional<Shape> strides = v.count ? reshaped_strides(v, shape) : shape;
   if (!strides) {
-    source = dense(x.detach());
+    source = dense(ungraphed(x));
     v = view_of(source);
     strides = reshaped_strides(v, shape);
   }

@@ -14,7 +14,7 @@ namespace plugrad {
 template <class Formula> Tensor in_wide(const char* name, const Tensor& x, Formula formula) {
   require_defined(x, name);
   const NoGrad unrecorded;
-  const Tensor floating = promoted_to_floating(x.detach());
+  const Tensor floating = promoted_to_floating(ungraphed(x));
   return cast(formula(at_least_f32(floating)), floating.dtype());
 }
 

@@ -2,18 +2,11 @@
 
 #include <core/runtime/observe/observer.hpp>
 #include <core/tensor/impl.hpp>
+#include <core/tensor/tensor_transform.hpp>
 
 #include <utility>
 
 namespace plugrad {
-namespace {
-Tensor tensor_over(Storage& storage, const plugrad_view& view) {
-  Ref<Impl> impl(new (local().objects.get()) Impl(*storage.device, Ref<Storage>::share(&storage)));
-  impl->view = view;
-  return Tensor(std::move(impl));
-}
-}  // namespace
-
 void HostTask::run(const plugrad_op& op, Storage* const* storages) {
   std::vector<Tensor> operands;
   for (int i = 0; i < op.outputs + op.inputs; ++i) operands.push_back(tensor_over(*storages[i], *op.views[i]));
@@ -24,6 +17,10 @@ void run_in_step(const std::shared_ptr<HostTask>& task, const std::vector<Tensor
                  const std::vector<Tensor>& inputs) {
   std::vector<Tensor> operands = outputs;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
+  if (TensorTransform* const inside = transform_of(operands)) {
+    const stand_ins::Below below(*inside);
+    return inside->run_task(task, outputs, inputs);
+  }
   if (!observe::is_recorded()) return task->call(operands);
   std::vector<const plugrad_view*> views;
   std::vector<Storage*> storages;

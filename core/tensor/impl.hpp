@@ -91,6 +91,11 @@ Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload
 // Another view of x's storage, outside the graph.
 Tensor with_view(const Tensor& x, const plugrad_view& view);
 
+// x outside the graph, with its tangents: see Tensor::detach.
+inline Tensor ungraphed(const Tensor& x) { return with_view(x, view_of(x)); }
+// A tensor over a storage, with this view.
+Tensor tensor_over(Storage& storage, const plugrad_view& view);
+
 // Kernels rely on bools of value 0 or 1. Returns nothing if all of the host's bools have such values, else corrected ones.
 std::vector<unsigned char> zeros_and_ones(const void* elements, size_t count);
 

@@ -1,4 +1,5 @@
 // Prints as NumPy does: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html.
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/fork.hpp>
 #include <core/runtime/memory/transfer.hpp>
 #include <core/tensor/impl.hpp>
@@ -263,6 +264,8 @@ class Rows {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   if (!tensor.defined()) return out << "undefined";
   if (!tensor.count()) return out << "[]";
+  if (!stand_ins::is_readable(*storage_of(tensor)))
+    return out << "one of many examples inside vmap, of shape " << tensor.shape().text();
   const PrintOptions options = print_options();
   const Tensor part = shown_part(tensor, options);
   const std::vector<std::string> texts = texts_of(part, options);

@@ -79,6 +79,12 @@ Tensor with_view(const Tensor& x, const plugrad_view& view) {
   return Tensor(std::move(impl));
 }
 
+Tensor tensor_over(Storage& storage, const plugrad_view& view) {
+  Ref<Impl> impl(new (local().objects.get()) Impl(*storage.device, Ref<Storage>::share(&storage)));
+  impl->view = view;
+  return Tensor(std::move(impl));
+}
+
 Tensor dense(const Tensor& x) {
   const plugrad_view& v = view_of(x);
   if (is_dense(v)) return x;

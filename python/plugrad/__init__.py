@@ -43,7 +43,8 @@ from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_invers
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
 from . import (accelerator as accelerator, amp as amp, array_api as array_api, autograd as autograd, cuda as cuda,
-               data as data, distributed as distributed, files as files, linalg as linalg, masked as masked, nn as nn,
+               data as data, distributed as distributed, files as files, func as func, linalg as linalg,
+               masked as masked, nn as nn,
                onnx as onnx, optim as optim, profiler as profiler, quantization as quantization, special as special,
                testing as testing, text as text, training as training, utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
@@ -54,6 +55,7 @@ from ._subclasses import serve as _serve_subclasses
 from ._generator import Generator as Generator
 from ._printing import set_printoptions as set_printoptions
 from .amp import autocast as autocast
+from .func import vmap as vmap
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
                        hessian as hessian, inference_mode as inference_mode, jacobian as jacobian, jvp as jvp,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from . import _plugrad
+from . import _autograd_functional as functional
 from ._checkpoint import checkpoint as checkpoint
 from ._function import Function as Function, FunctionContext as FunctionContext
 from ._modes import (detect_anomaly as detect_anomaly, enable_grad as enable_grad, inference_mode as inference_mode,

@@ -61,6 +61,7 @@ RULES = [
     ("core/autograd", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*"], STANDARD),
     ("core/steps", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/steps/*"], STANDARD),
     ("core/ops", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*"], STANDARD),
+    ("core/func", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/func/*"], STANDARD),
     ("core/nn", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/nn/*"], STANDARD),
     ("core/io", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/steps/*", "core/ops/*", "core/io/*"],
      MACHINE | {"zlib", "json"}),

@@ -16,6 +16,9 @@
 #include <plugrad/distributed/data_parallel.hpp>
 #include <plugrad/distributed/process_group.hpp>
 #include <plugrad/distributed/sync_batch_norm.hpp>
+#include <plugrad/func/jvp.hpp>
+#include <plugrad/func/vjp.hpp>
+#include <plugrad/func/vmap.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>

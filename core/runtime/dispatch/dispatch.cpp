@@ -2,6 +2,7 @@
 
 #include <core/runtime/dispatch/dense_copies.hpp>
 #include <core/runtime/dispatch/host_fallback.hpp>
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/dispatch/wider.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/foreign.hpp>
@@ -104,6 +105,7 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
 }
 
 bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
+  if (const std::optional<bool> done = stand_ins::run(call, true)) return *done;
   if (status == PLUGRAD_OK) return run_general(device, call, layout);
   const std::string why = take_report();
   if (status == PLUGRAD_OUT_OF_MEMORY) return run_general(device, call, layout);
@@ -135,6 +137,7 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
 }  // namespace
 
 bool run_without_kernel_or_throw(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
+  if (stand_ins::run(call, false)) return true;
   if (!run_without_kernel(device, call, layout, status)) run_elsewhere(device, call);
   return true;
 }

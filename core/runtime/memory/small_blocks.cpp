@@ -1,5 +1,6 @@
 #include <core/runtime/memory/small_blocks.hpp>
 
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/memory/import.hpp>
 #include <core/runtime/observe/observer.hpp>
 
@@ -86,6 +87,8 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint3
 void destroy_slow(Storage* storage) noexcept {
   if (storage->captured || storage->tracked) [[unlikely]]
     observe::released(*storage);
+  if (storage->stand_in) [[unlikely]]
+    stand_ins::forget(*storage);
   if (storage->imported) return give_back(storage);
   if (storage->large) return storage->device->allocator.give(storage);
   if (!storage->device->compute) storage->drop = storage->list;  // tracking may have changed it

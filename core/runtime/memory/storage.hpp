@@ -10,6 +10,7 @@
 namespace plugrad {
 
 class DeviceState;
+struct StandIn;
 constexpr uint32_t kMaxDevices = 64, kMaxStreams = 32;
 // Small blocks: 64 bytes << class, up to 4 KB.
 constexpr uint32_t kSizeClasses = 7;
@@ -42,6 +43,9 @@ struct Storage : Counted {
   std::atomic<uint64_t> written{0};
   uint64_t freed = 0;                   // if free: the home's number when it was freed
   std::unique_ptr<uint64_t[]> foreign;  // guarded by the ledger: the last use by each other stream
+
+  StandIn* stand_in = nullptr;  // owned: the memory that this storage stands for; see stand_ins.hpp
+  uint64_t made_under = 0;      // the id of the innermost transform whose function wrote it first
 };
 
 void destroy(Storage* storage) noexcept;  // inline in small_blocks.hpp

@@ -65,6 +65,8 @@ bool by_hand(const DeviceState& device) { return !device.table.copy; }  // HOST_
 }  // namespace
 
 void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
+  stand_ins::require_memory(to, "a copy from the host");
+  stand_ins::note_made(to);
   DeviceState& device = *to.device;
   device.require_open();
   if (!bytes) return;
@@ -82,7 +84,8 @@ void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
 
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
   if (bytes) refuse_download();
-  peek(to, from, offset, bytes);
+  Storage& memory = stand_ins::readable(from, offset);
+  peek(to, memory, offset, bytes);
 }
 
 void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
@@ -103,6 +106,7 @@ void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
 }
 
 void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offset, uint64_t bytes) {
+  for (const Storage* each : {&to, &from}) stand_ins::require_memory(*each, "a copy to another device");
   DeviceState& target = *to.device;
   target.require_open();
   if (!bytes) return;
@@ -159,6 +163,7 @@ void settle_for(Pinned& p, const StreamState& stream) {
 }  // namespace
 
 void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes, uint64_t place) {
+  stand_ins::require_memory(to, "a copy from the host");
   DeviceState& device = *to.device;
   if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes + place, bytes);
   device.require_open();
@@ -176,6 +181,7 @@ void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes, uint64_t
 }
 
 void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes, uint64_t place) {
+  stand_ins::require_memory(from, "an asynchronous copy to the host");
   DeviceState& device = *from.device;
   if (!device.table.pin || !device.compute) return download(to.bytes + place, from, offset, bytes);
   if (!bytes) return;

@@ -1,5 +1,6 @@
 #include <core/runtime/observe/observed.hpp>
 
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/fork.hpp>
 #include <core/runtime/observe/step_part.hpp>
 #include <core/runtime/observe/tracking.hpp>
@@ -48,7 +49,8 @@ ForkMutex& mutex() { return captures_mutex; }
 
 void update() {
   const std::lock_guard lock(observed_mutex());
-  if (profiling::is_on() || tracking::is_on() || shadow::is_on() || is_on() || process_check::is_on()) modes |= kObserved;
+  const bool any = profiling::is_on() || tracking::is_on() || shadow::is_on() || is_on() || process_check::is_on();
+  if (any || stand_ins::is_on()) modes |= kObserved;
   else modes &= ~kObserved;
 }
 

@@ -7,6 +7,7 @@
 // function tells the observer. The counts of references stay as they are, because autograd reads them.
 #pragma once
 #include <core/runtime/device_state.hpp>
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/local.hpp>
 
 #include <atomic>
@@ -131,6 +132,9 @@ class DoneOnce {
 
 // Whether this thread's work will be repeated for new data; then it must not depend on the elements of a tensor.
 inline bool will_repeat() { return local().observer; }
+// Whether the host must do without the elements of tensors: for that reason, or because an element may have a value per
+// example (stand_ins.hpp).
+inline bool hides_elements() { return will_repeat() || stand_ins::is_on(); }
 // Whether this thread's calls become calls of a step.
 inline bool is_recorded() { return will_repeat() && !DoneOnce::depth; }
 // Calls fail and throws Error (invalid). what: the work that cannot be repeated; instead: advice to the user.

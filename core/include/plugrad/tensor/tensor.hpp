@@ -88,7 +88,7 @@ class PLUGRAD_API Tensor {
   // Adds this tensor's gradient with respect to each leaf to the leaf's grad(). seed has this tensor's shape; for one
   // element the default is 1. Throws Error (invalid) without a graph or if it was freed. A failure changes no gradient.
   void backward(const Tensor& seed = {}, BackwardOptions options = {}) const;
-  // Returns a tensor with the same storage, outside the graph.
+  // Returns a tensor with the same storage, outside the graph. In forward mode (plugrad/func/jvp.hpp) it is a constant.
   Tensor detach() const;
 
   // In-place writes. They raise the version; gradients check it for their saved values.

@@ -1,0 +1,178 @@
+#include <core/runtime/dispatch/stand_ins.hpp>
+
+#include <core/runtime/observe/observer.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plugrad {
+namespace {
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+void add_to_count(uint64_t by) {
+  const uint64_t before = stand_ins::count.fetch_add(by);
+  if (!before || !(before + by)) observe::update();
+}
+
+// The transforms whose functions run on this thread, outermost first, and how many of them it sees.
+struct Scopes {
+  std::vector<Transform*> all;
+  size_t seen = 0;
+  const Storage* writing = nullptr;
+  uint32_t version = 0;  // of `writing`, before the write raised it
+};
+Scopes& scopes() {
+  static thread_local Scopes here;
+  return here;
+}
+Transform* innermost() {
+  const Scopes& s = scopes();
+  return s.seen ? s.all[s.seen - 1] : nullptr;
+}
+}  // namespace
+
+Transform::Transform(const char* name) : id(next_id()), what(name) { add_to_count(1); }
+Transform::~Transform() { add_to_count(static_cast<uint64_t>(-1)); }
+
+namespace stand_ins {
+
+void set(Storage& storage, StandIn stand_in) {
+  if (storage.stand_in) {
+    *storage.stand_in = std::move(stand_in);
+    return;
+  }
+  storage.stand_in = new StandIn(std::move(stand_in));
+  storage.drop = kStorageLists;  // destroy takes the slow path, which calls forget
+  add_to_count(1);
+}
+
+void forget(Storage& storage) noexcept {
+  delete std::exchange(storage.stand_in, nullptr);
+  add_to_count(static_cast<uint64_t>(-1));
+}
+
+namespace {
+Transform* transform_for(const OpCall& call) {
+  Transform* found = nullptr;
+  for (int i = 0; i < call.operands(); ++i) {
+    const Storage* const each = call.storages[i];
+    if (each && each->stand_in && (!found || each->stand_in->transform->id > found->id))
+      found = each->stand_in->transform.get();
+  }
+  const OpInfo* const op = op_info(call.opcode);
+  if (found || !op || op->shape != OpShape::random) return found;
+  const Scopes& s = scopes();
+  for (size_t i = s.seen; i-- > 0;)
+    if (s.all[i]->takes_random()) return s.all[i];
+  return nullptr;
+}
+}  // namespace
+
+std::optional<bool> run(const OpCall& call, bool may_decline) {
+  if (!is_on()) return {};
+  if (Transform* const found = transform_for(call)) {
+    const Below below(*found);
+    return found->run(call, may_decline);
+  }
+  for (int i = 0; i < call.outputs; ++i) note_made(*call.storages[i]);
+  return {};
+}
+
+bool run_inner(const OpCall& call, bool may_decline) {
+  uint16_t layout = 0;
+  for (int i = 0; i < call.operands(); ++i) layout |= call.views[i]->layout;
+  DeviceState& device = *call.storages[0]->device;
+  return may_decline ? run_without_kernel(device, call, layout, PLUGRAD_OK)
+                     : run_without_kernel_or_throw(device, call, layout, PLUGRAD_OK);
+}
+
+bool overwrites(const OpCall& call, size_t output) {
+  const plugrad_view& v = *call.views[output];
+  const Storage* const storage = call.storages[output];
+  const auto end = call.storages + call.operands();
+  return !(v.layout & PLUGRAD_STRIDED) && !is_in_out(call.opcode, static_cast<int>(output)) &&
+         static_cast<uint64_t>(v.count) * dtype_size(v.dtype) >= storage->size &&
+         std::find(call.storages + call.outputs, end, storage) == end;
+}
+
+bool is_readable(const Storage& storage) {
+  const StandIn* const in = storage.stand_in;
+  return !in || (in->transform->has_one_value() && is_readable(*in->value));
+}
+
+Storage& readable(Storage& storage, uint64_t& offset) {
+  Storage* found = &storage;
+  while (found->stand_in) found = &found->stand_in->transform->readable(*found, offset);
+  return *found;
+}
+
+void require_memory(const Storage& storage, const char* what) {
+  if (!storage.stand_in) return;
+  const std::string name = storage.stand_in->transform->what;
+  throw Error(Code::invalid, "[" + name + "] a tensor inside " + name + " has no memory of its own, which " + what +
+                                 " needs: do that outside the function");
+}
+
+Scope::Scope(Transform& transform) {
+  Scopes& s = scopes();
+  s.all.resize(s.seen);
+  s.all.push_back(&transform);
+  s.seen = s.all.size();
+}
+Scope::~Scope() {
+  Scopes& s = scopes();
+  s.all.pop_back();
+  s.seen = s.all.size();
+  s.writing = nullptr;
+}
+bool has_scope() { return scopes().seen; }
+bool is_live(const Transform& transform) {
+  const Scopes& s = scopes();
+  return std::any_of(s.all.begin(), s.all.end(), [&](const Transform* each) { return each == &transform; });
+}
+
+Below::Below(const Transform& transform) : before_(scopes().seen) {
+  Scopes& s = scopes();
+  while (s.seen && s.all[s.seen - 1]->id >= transform.id) --s.seen;
+}
+Below::~Below() { scopes().seen = before_; }
+
+namespace {
+// Whether the present op is the write that note_writing announced. The version tells, because another storage may have the
+// same address since.
+bool is_announced(const Storage& storage) {
+  Scopes& s = scopes();
+  if (s.writing != &storage || s.version + 1 != storage.version) return false;
+  s.writing = nullptr;
+  return true;
+}
+}  // namespace
+
+void note_made(Storage& storage) {
+  const Transform* const inside = innermost();
+  if (inside && !is_announced(storage)) storage.made_under = inside->id;
+}
+
+void note_writing(const Storage& storage) {
+  Scopes& s = scopes();
+  s.writing = &storage;
+  s.version = storage.version;
+}
+
+void require_inside(const Storage& storage, const Transform& transform) {
+  if (!is_announced(storage)) return;
+  const uint64_t made =
+      storage.stand_in && storage.stand_in->transform->id >= transform.id ? transform.id : storage.made_under;
+  if (made >= transform.id) return;
+  throw Error(Code::invalid, std::string("[") + transform.what +
+                                 "] the function writes in place into a tensor from outside it: one tensor cannot hold the "
+                                 "values of all examples, or tangents. Return the value instead");
+}
+
+}  // namespace stand_ins
+}  // namespace plugrad

@@ -1,0 +1,36 @@
+// What transforms (stand_ins.hpp) do with tensors, for the rooms below them.
+#pragma once
+#include <core/runtime/dispatch/stand_ins.hpp>
+#include <core/tensor/host_task.hpp>
+#include <plugrad/tensor/tensor.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace plugrad {
+
+// Every transform is one.
+class TensorTransform : public Transform {
+ public:
+  using Transform::Transform;
+  // Runs work of the host with a stand-in of this transform among its operands.
+  virtual void run_task(const std::shared_ptr<HostTask>& task, const std::vector<Tensor>& outputs,
+                        const std::vector<Tensor>& inputs) = 0;
+  // The part of a gradient inside the function that belongs to a tensor outside it: the sum over the examples, or the
+  // tangent. Undefined: zero. Recorded, if recording is on.
+  virtual Tensor leave(const Tensor& grad) = 0;
+  // See constant() below.
+  virtual Tensor constant_of(const Tensor& x) = 0;
+  // f of the tensor behind a stand-in of this transform, as a stand-in again. f keeps the shape of one example.
+  virtual Tensor within(const Tensor& x, Tensor (*f)(Tensor)) = 0;
+};
+
+// The innermost transform with a stand-in among the tensors, or null.
+TensorTransform* transform_of(std::span<const Tensor> tensors);
+// A tensor with x's memory, outside the graph and without tangents.
+Tensor constant(const Tensor& x);
+// The gradient for a tensor outside all transforms that have ended.
+Tensor outside_transforms(Tensor grad);
+
+}  // namespace plugrad
