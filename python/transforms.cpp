@@ -47,6 +47,7 @@ void bind_transforms(nb::module_& m) {
            [](const Tangents& self, const Tensor& x, const Tensor& tangent) { return wrap(self.get().pair(x, tangent)); })
       .def("primal", [](const Tangents& self, const Tensor& y) { return wrap(self.get().primal(y)); })
       .def("tangent", [](const Tangents& self, const Tensor& y) { return wrap(self.get().tangent(y)); });
+  nb::class_<func::Recorded>(m, "_Recorded").def("__init__", [](func::Recorded* self) { new (self) func::Recorded; });
   m.def(
       "_wanted",
       [](const std::vector<Tensor>& x) {

@@ -1,5 +1,6 @@
 #include <core/autograd/anomaly.hpp>
 
+#include <core/tensor/tensor_transform.hpp>
 #include <plugrad/autograd/anomaly.hpp>
 
 #include <algorithm>
@@ -13,8 +14,9 @@ bool has_nan(const Tensor& x) {
   if (!x.defined() || !is_floating(dtype_of(x)) || !view_of(x).count) return false;
   Shape one = x.shape();
   std::ranges::fill(one, 1);
-  const Tensor largest = empty(Op::MAX, device_of(x), one, dtype_of(x));
+  Tensor largest = empty(Op::MAX, device_of(x), one, dtype_of(x));
   run(Op::MAX, {largest}, {x});
+  while (TensorTransform* const inside = transform_of({&largest, 1})) largest = inside->any_nan(largest);
   return std::isnan(largest.item<double>());
 }
 

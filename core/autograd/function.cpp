@@ -103,6 +103,7 @@ Tensor with_part_node(const Tensor& x, Node& call, size_t index) {
   node->next[0] = Ref<Node>::share(&call);
   node->flags |= Node::kPart;
   node->payload = make_payload(index);
+  if (local().mode & kTransformedMode) note_transform(*node, out);
   out.impl().node = std::move(node);
   return out;
 }

@@ -76,12 +76,22 @@ Ref<Node> new_node(const plugrad_view& view) {
   return *out.impl().node;
 }
 
+void note_transform(Node& node, const Tensor& of) {
+  const StandIn* const in = storage_of(of)->stand_in;
+  if (!in) return;
+  node.flags |= Node::kInside;
+  node.extra().transform = in->transform->id;
+  for (size_t i = 0; i < node.saved.size(); ++i)
+    if (node.saved[i].defined()) node.versions[i] = stand_ins::version_of(*storage_of(node.saved[i]));
+}
+
 [[gnu::noinline, gnu::cold]] void observe_node(Node& node, const Tensor& out, std::span<const Tensor* const> operands) {
   const uint32_t mode = local().mode;
   if (mode & kRetaining) node.flags |= Node::kRetains;
   if (mode & (kDetecting | kDetectingForward)) detect_forward(node, out, operands);
   if (mode & kCheckpointing && !(mode & kRetaining)) list_in_checkpoint(node, operands);
   if (mode & kTracking) track(node, operands);
+  if (mode & kTransformedMode) note_transform(node, out);
 }
 
 namespace {
@@ -108,7 +118,9 @@ Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>&
 
 const Tensor& Saved::checked(int i) const {
   const Tensor& value = node_.saved[static_cast<size_t>(i)];
-  const uint32_t now = storage_of(value)->version, then = node_.versions[static_cast<size_t>(i)];
+  const Storage& storage = *storage_of(value);
+  const uint32_t now = node_.flags & Node::kInside ? stand_ins::version_of(storage) : storage.version,
+                 then = node_.versions[static_cast<size_t>(i)];
   if (now != then) [[unlikely]]
     throw Error(Code::invalid, std::string("[backward] a value that ") + node_.rule->name +
                                    " saved for its gradient was changed in place (version " + std::to_string(then) +
@@ -172,6 +184,7 @@ Tensor& Tensor::requires_grad_(bool on) {
   if (on != static_cast<bool>(impl_->node)) observe::note_change(*impl_->storage);
   if (!on && impl_->node) freeze(*impl_);
   if (on && !impl_->node) impl_->node = impl_->frozen ? thaw(*impl_) : new_node(impl_->view);
+  if (on && stand_ins::has_scope()) note_transform(*impl_->node, *this);
   if (on) impl_->node->flags &= static_cast<uint8_t>(~Node::kUnasked);
   return *this;
 }
@@ -243,7 +256,7 @@ bool may_overlap(const plugrad_view& v) {
 
 void require_writable(const Tensor& x, const char* what) {
   require_defined(x, what);
-  if (stand_ins::has_scope()) [[unlikely]]
+  if (stand_ins::is_on()) [[unlikely]]
     stand_ins::note_writing(*storage_of(x));
   if (x.impl().node && !x.impl().node->rule && recording())
     throw Error(Code::invalid,

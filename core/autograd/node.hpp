@@ -69,6 +69,7 @@ struct More {
   std::string origin;                    // detect_anomaly's description of a recorded op
   std::unique_ptr<Place> place;          // of a node with saved values restored by a checkpoint
   std::unique_ptr<WatchedNode> watched;  // of a node listed for memory_snapshot
+  uint64_t transform = 0;                // the id of the innermost transform of a node inside one
   More();
   ~More();
 };
@@ -83,6 +84,7 @@ struct Node : Counted {
     kCall = 16,      // a call of a Function
     kPart = 32,      // a result of a call with several results; its only edge leads to the call
     kStripped = 64,  // a checkpoint holds its saved values
+    kInside = 128,   // of a tensor inside the function of a transform: see stand_ins.hpp
   };
   static constexpr uint8_t kWatched = kRetains | kHooked | kCall | kPart | kStripped;  // a pass treats them specially
 
@@ -116,6 +118,8 @@ struct Node : Counted {
     if (!more) more = std::make_unique<More>();
     return *more;
   }
+  // The id of the innermost transform with the tensor inside its function, or 0.
+  uint64_t transform() const { return flags & kInside ? more->transform : 0; }
   const Vjp& vjp(size_t i) const { return rule->vjps[i < kOperands ? i : kOperands - 1]; }
 };
 static_assert(sizeof(Node) <= kObjectBytes);
@@ -151,7 +155,7 @@ enum Mode : uint32_t {
   kAutocasting = 32,         // ops choose their dtype of computation: see autocast.hpp
   kTracking = kTrackedMode,  // record_memory may be on: see memory.hpp
 };
-constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking;
+constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking | kTransformedMode;
 inline bool recording() { return local().mode & kRecording; }
 
 // Notes that this thread reads or replaces a node's gradient.
@@ -180,6 +184,8 @@ Ref<Node> new_node(const plugrad_view& view);
 Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count);
 // As record(), for any number of operands. Saves nothing.
 Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands);
+// Notes the innermost transform with the node's tensor inside its function.
+void note_transform(Node& node, const Tensor& of);
 // Applies the thread's modes to a recorded node.
 void observe_node(Node& node, const Tensor& out, std::span<const Tensor* const> operands);
 

@@ -19,7 +19,8 @@ ForkMutex leaf_mutex;  // guards the gradients of leaves: a leaf may belong to s
 class PassMode {
  public:
   explicit PassMode(bool record) : before_(local().mode), gradient_(std::exchange(local().gradient_of, "backward")) {
-    local().mode = (before_ & kCheckpointing) | (record ? static_cast<uint32_t>(kRecording) : 0);
+    local().mode = (before_ & kCheckpointing) | (record ? static_cast<uint32_t>(kRecording) : 0) |
+                   (stand_ins::is_on() ? kTransformedMode : 0);
   }
   ~PassMode() {
     local().mode = before_;
@@ -114,8 +115,8 @@ Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
 // Adds grad to a node's sum, after reducing it to the node's shape if the operand was broadcast.
 [[gnu::always_inline]] inline void Pass::arrive(Node& node, Tensor&& grad) {
   if (!grad.defined()) return;
-  if (leaves_transforms_ && !node.rule) [[unlikely]] {
-    grad = outside_transforms(std::move(grad));
+  if (leaves_transforms_) [[unlikely]] {
+    grad = outside_transforms(std::move(grad), node.transform());
     if (!grad.defined()) return;
   }
   if (!same_shape(view_of(grad), node)) [[unlikely]]
@@ -129,8 +130,6 @@ void Pass::notice(Node& node, Tensor& grad) {
   auto& captured = rare().captured;
   const auto wanted = captured.find(&node);
   if (wanted != captured.end()) rare().reached.insert(&node);
-  if (leaves_transforms_ && grad.defined() && (wanted != captured.end() || node.flags & (Node::kHooked | Node::kRetains)))
-    grad = outside_transforms(std::move(grad));
   if (!grad.defined()) return;
   if (node.flags & Node::kHooked) grad = after_hooks(node, std::move(grad));
   if (detecting_) require_no_nan(node, grad);
@@ -293,6 +292,18 @@ Tensor Pass::captured(Node& node) {
   return node.rule ? rare().captured.at(&node) : reached(node) ? leaf_sum(node).sum : Tensor();
 }
 
+namespace {
+// A gradient of examples, or with a tangent, has no place in the .grad of a leaf from outside.
+void require_outside(const Node& leaf, const Tensor& grad) {
+  const TensorTransform* const inside = transform_of({&grad, 1});
+  if (!inside || inside->id <= leaf.transform()) return;
+  const std::string what = inside->what;
+  throw Error(Code::invalid, "[" + what + "] backward() inside a function of " + what +
+                                 " would leave a gradient in the .grad of a tensor from outside, which cannot hold it: use "
+                                 "func.grad, or call backward() outside");
+}
+}  // namespace
+
 void Pass::commit() {
   const PassMode mode(options_.create_graph);
   if (observe::will_repeat()) [[unlikely]]
@@ -300,6 +311,8 @@ void Pass::commit() {
       for (const NodeSum& each : *all) note_gradient(*each.node);
   for (NodeSum& each : retained_)
     each.sum = each.node->grad.defined() ? add_gradients(each.node->grad, each.sum) : own(each.sum);
+  if (leaves_transforms_) [[unlikely]]
+    for (const NodeSum& each : leaves_) require_outside(*each.node, each.sum);
   std::vector<Tensor> before(leaves_.size()), after(leaves_.size());
   for (bool swapped = false; !swapped;) {
     for (size_t i = 0; i < leaves_.size(); ++i) {

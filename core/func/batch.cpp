@@ -114,9 +114,14 @@ Tensor Batch::leave(const Tensor& grad) {
   return differentiable(kRule, std::move(sum), grad);
 }
 
-Tensor Batch::within(const Tensor& x, Tensor (*f)(Tensor)) {
+Tensor Batch::within(const Tensor& x, const std::function<Tensor(Tensor)>& f) {
   const Tensor made = f(unwrap(x, 0));
   return made.defined() ? wrap(made, 0) : made;
+}
+
+Tensor Batch::any_nan(const Tensor& x) {
+  const NoGrad unrecorded;
+  return leave(x);  // a sum with NaN is NaN
 }
 
 // --- Ops.
@@ -141,7 +146,7 @@ void Batch::make_output(Storage& storage, uint8_t dtype, bool whole) {
     to.offset = made.value->offset;
     plugrad::run(Op::COPY, {operand(tensor_over(*made.value, to))}, {operand(old)});
   }
-  if (!before) storage.made_under = id;
+  if (!before) stand_ins::note_made(storage);
   stand_ins::set(storage, std::move(made));
 }
 

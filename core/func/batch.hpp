@@ -21,7 +21,8 @@ class Batch final : public TensorTransform, public std::enable_shared_from_this<
                 const std::vector<Tensor>& inputs) override;
   Tensor leave(const Tensor& grad) override;
   Tensor constant_of(const Tensor& x) override { return wrapped(constant(unwrapped(x, 0)), 0); }
-  Tensor within(const Tensor& x, Tensor (*f)(Tensor)) override;
+  Tensor within(const Tensor& x, const std::function<Tensor(Tensor)>& f) override;
+  Tensor any_nan(const Tensor& x) override;
 
   // One example of x, whose examples lie along an axis; and all examples of y along an axis. A tensor of an inner transform
   // that has ended is left first. Both are recorded.
@@ -53,7 +54,6 @@ class BatchedCall {
   bool run_each(bool may_decline);
 
  private:
-  enum class Result { other, done, declined };
   size_t operands() const { return static_cast<size_t>(call_.operands()); }
   bool is_number(size_t i) const { return !call_.storages[i]; }
   bool is_batched(size_t i) const { return batch_.behind(call_.storages[i]); }
@@ -68,8 +68,11 @@ class BatchedCall {
   bool fold(size_t i, int axis);
   bool fold_all(std::initializer_list<int> axes);
   bool submit(const void* attributes, bool may_decline);
+  bool submit_as(uint32_t opcode, const void* attributes, bool may_decline);
   std::optional<bool> elementwise(bool may_decline);
   std::optional<bool> along_axis(bool may_decline);
+  bool multiply_rows();
+  std::optional<bool> multiply_elements(bool may_decline);
   std::optional<bool> product(bool may_decline);
   std::optional<bool> attention(bool may_decline);
   std::optional<bool> rows(bool may_decline, size_t first_parameter, size_t parameters);

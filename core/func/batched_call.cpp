@@ -102,9 +102,13 @@ bool BatchedCall::fold_all(std::initializer_list<int> axes) {
 }
 
 bool BatchedCall::submit(const void* attributes, bool may_decline) {
+  return submit_as(call_.opcode, attributes, may_decline);
+}
+
+bool BatchedCall::submit_as(uint32_t opcode, const void* attributes, bool may_decline) {
   std::vector<const plugrad_view*> views;
   for (const plugrad_view& each : views_) views.push_back(&each);
-  return stand_ins::run_inner({call_.opcode, call_.outputs, call_.inputs, views.data(), storages_.data(), attributes},
+  return stand_ins::run_inner({opcode, call_.outputs, call_.inputs, views.data(), storages_.data(), attributes},
                               may_decline);
 }
 
@@ -130,13 +134,45 @@ std::optional<bool> BatchedCall::along_axis(bool may_decline) {
   return submit(block, may_decline);
 }
 
-// A right factor shared by all examples: the examples become rows.
+// A matrix times a vector per example is the vectors, as rows, times the transposed matrix.
+bool BatchedCall::multiply_rows() {
+  for (size_t i = 0; i < operands(); ++i) {
+    if (i == 1) continue;
+    lift(i);
+    if (is_number(i)) return false;
+    views_[i].rank = 2;  // (examples, elements, 1) without the last axis
+    set_layout(views_[i], alignment_of(call_));
+  }
+  keep(1);
+  std::swap(views_[1].shape[0], views_[1].shape[1]);
+  std::swap(views_[1].strides[0], views_[1].strides[1]);
+  set_layout(views_[1], alignment_of(call_));
+  std::swap(views_[1], views_[2]);
+  std::swap(storages_[1], storages_[2]);
+  return true;
+}
+
+// A product of a column and a row is a product of elements.
+std::optional<bool> BatchedCall::multiply_elements(bool may_decline) {
+  for (size_t i = 0; i < operands(); ++i) {
+    lift(i);
+    std::copy_n(views_[0].shape, views_[0].rank, views_[i].shape);
+  }
+  views_[1].strides[views_[1].rank - 1] = 0;
+  views_[2].strides[views_[2].rank - 2] = 0;
+  for (plugrad_view& each : views_) set_layout(each, alignment_of(call_));
+  return submit_as(PLUGRAD_OP_MUL, nullptr, may_decline);
+}
+
+// Shared factors: the examples become rows.
 std::optional<bool> BatchedCall::product(bool may_decline) {
-  const bool has_sum = call_.opcode == PLUGRAD_OP_MATMUL_ADD;
-  const bool shares_right = !is_batched(2) && call_.views[1]->rank == 2;
+  const bool has_sum = call_.opcode == PLUGRAD_OP_MATMUL_ADD, is_matrix = call_.views[1]->rank == 2;
+  if (!has_sum && call_.views[2]->shape[call_.views[2]->rank - 2] == 1) return multiply_elements(may_decline);
+  const bool shares_right = is_matrix && !is_batched(2);
   if (shares_right && (has_sum ? fold_all({0, 0, -1, 0}) : fold_all({0, 0, -1})))
     return submit(call_.attributes, may_decline);
-  if (call_.opcode != PLUGRAD_OP_MATMUL && !has_sum) return {};
+  const bool are_vectors = is_matrix && !is_batched(1) && call_.views[2]->shape[1] == 1;
+  if (are_vectors && multiply_rows()) return submit(call_.attributes, may_decline);
   return elementwise(may_decline);
 }
 

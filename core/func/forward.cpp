@@ -8,6 +8,7 @@
 #include <plugrad/ops/factories.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -115,12 +116,14 @@ Tensor Forward::tangent(const Tensor& y) {
   return found.defined() ? differentiable(kRule, std::move(found), y) : found;
 }
 
-Tensor Forward::within(const Tensor& x, Tensor (*f)(Tensor)) {
+Tensor Forward::within(const Tensor& x, const std::function<Tensor(Tensor)>& f) {
   const Tensor value = f(primal(x)), direction = tangent(x);
   if (!value.defined()) return value;
   const Tensor along = direction.defined() ? f(direction) : Tensor();
   return pair(value, along.defined() ? along : zeros_like(value));
 }
+
+Tensor Forward::any_nan(const Tensor& x) { return value_of(x); }
 
 // --- Ops.
 
@@ -138,7 +141,7 @@ void Forward::make_output(Storage& storage, uint8_t dtype, bool whole) {
       copy_into(tensor_over(*made.tangent, flat(storage, *made.tangent, 0, dtype)), direction);
     }
   }
-  if (!before) storage.made_under = id;
+  if (!before) stand_ins::note_made(storage);
   stand_ins::set(storage, std::move(made));
 }
 
@@ -305,15 +308,28 @@ Storage& Forward::readable(Storage& storage, uint64_t& offset) const {
 
 void Forward::run_task(const std::shared_ptr<HostTask>& task, const std::vector<Tensor>& outputs,
                        const std::vector<Tensor>& inputs) {
-  const auto is_wanted = [](const Tensor& x) { return is_floating(dtype_of(x)); };
-  const bool has_tangents = std::ranges::any_of(inputs, [&](const Tensor& x) { return tangent_of(x).defined(); });
-  if (has_tangents && std::ranges::any_of(outputs, is_wanted))
-    throw Error(Code::unsupported,
-                "[jvp] " + task->text() + " has no rule in forward mode: use reverse mode (vjp, jacrev) for this function");
-  std::vector<Tensor> made, given;
-  for (const Tensor& each : outputs) made.push_back(value_of(each));
+  std::vector<Tensor> made, given, directions;
+  for (const Tensor& each : inputs) directions.push_back(tangent_of(each));
+  const auto is_known = [](const Tensor& x) { return x.defined(); };
+  const auto is_floating_result = [](const Tensor& x) { return is_floating(dtype_of(x)); };
+  const bool has_tangents = std::ranges::any_of(directions, is_known) && std::ranges::any_of(outputs, is_floating_result);
+  for (const Tensor& each : outputs) {
+    if (has_tangents || behind(storage_of(each))) make_output(*storage_of(each), dtype_of(each), false);
+    made.push_back(value_of(each));
+  }
   for (const Tensor& each : inputs) given.push_back(value_of(each));
   run_in_step(task, made, given);
+  std::vector<Tensor> of_outputs;
+  if (has_tangents) {
+    const NoGrad unrecorded;
+    std::optional<std::vector<Tensor>> found = task->tangents(made, given, directions);
+    if (!found) throw_no_rule(task->text());
+    of_outputs = std::move(*found);
+  }
+  of_outputs.resize(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (behind(storage_of(outputs[i])) && is_floating_result(outputs[i]) && outputs[i].count())
+      set_tangent(outputs[i], std::exchange(of_outputs[i], {}));
 }
 
 // Shares the value's memory, so that writes to one of the tensors reach the other.

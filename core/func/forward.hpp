@@ -18,7 +18,8 @@ class Forward final : public TensorTransform, public std::enable_shared_from_thi
                 const std::vector<Tensor>& inputs) override;
   Tensor leave(const Tensor& grad) override { return tangent(grad); }
   Tensor constant_of(const Tensor& x) override;
-  Tensor within(const Tensor& x, Tensor (*f)(Tensor)) override;
+  Tensor within(const Tensor& x, const std::function<Tensor(Tensor)>& f) override;
+  Tensor any_nan(const Tensor& x) override;
 
   // x with a tangent of the same shape, dtype and device; its inverses. tangent() is undefined where it is known to be zero.
   // All are recorded.

@@ -17,11 +17,19 @@ Tensor handle_of(const Tensor& x) {
   Tensor handle = plugrad::ungraphed(x);
   if (x.requires_grad()) return differentiable(kRule, std::move(handle), x);
   handle.impl().node = new_node(view_of(handle));
+  note_transform(*handle.impl().node, handle);
   return handle;
 }
 
 bool is_asked(const Node& leaf) { return !(leaf.flags & Node::kUnasked); }
 }  // namespace
+
+struct Recorded::Inner {
+  EnableGrad recorded;
+  stand_ins::Plain plain;
+};
+Recorded::Recorded() : inner_(std::make_unique<Inner>()) {}
+Recorded::~Recorded() = default;
 
 Tensors wanted(const Tensors& x) {
   const EnableGrad recorded;
@@ -78,7 +86,7 @@ Vjp vjp(const Function& f, const Tensors& primals) {
   const Tensors handles = wanted(primals);
   Tensors outputs;
   {
-    const EnableGrad recorded;
+    const Recorded recorded;
     outputs = f(handles);
   }
   const bool is_inner = has_outer_graph(outputs, handles);

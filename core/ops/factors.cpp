@@ -1,6 +1,7 @@
 #include <core/ops/factors.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/factor_tangents.hpp>
 #include <core/ops/run.hpp>
 #include <core/runtime/dispatch/linalg.hpp>
 #include <core/runtime/local.hpp>
@@ -8,11 +9,13 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/linalg.hpp>
 #include <plugrad/ops/masks.hpp>
+#include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace plugrad {
@@ -119,22 +122,52 @@ void check(const char* name, plugrad_status status) {
 }
 
 // A factorisation. Replays of a step run it again.
+using TangentRule = std::vector<Tensor> (*)(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                                            std::span<const Tensor> tangents);
 template <class F> class FactorTask final : public HostTask {
  public:
-  FactorTask(std::string what, F f) : what_(std::move(what)), f_(std::move(f)) {}
+  FactorTask(std::string what, F f, TangentRule rule) : what_(std::move(what)), f_(std::move(f)), rule_(rule) {}
   void call(std::span<const Tensor> operands) override { f_(operands); }
   std::string text() const override { return what_; }
   bool has_effects() const override { return false; }
+  std::optional<std::vector<Tensor>> tangents(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                                              std::span<const Tensor> of_inputs) const override {
+    return rule_(outputs, inputs, of_inputs);
+  }
 
  private:
   std::string what_;
   F f_;
+  TangentRule rule_;
 };
 
 // f: takes the outputs, then the inputs.
 template <class F>
-void run_task(const char* name, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, F f) {
-  run_in_step(std::make_shared<FactorTask<F>>(name, std::move(f)), outputs, inputs);
+void run_task(const char* name, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, TangentRule rule,
+              F f) {
+  run_in_step(std::make_shared<FactorTask<F>>(name, std::move(f), rule), outputs, inputs);
+}
+
+// The present tangents of a system that a task solves in place.
+using All = std::span<const Tensor>;
+std::vector<Tensor> permuted_tangents(All, All inputs, All tangents, bool backwards) {
+  return {Factors("linalg.lu", inputs[1]).swap_rows(inputs[0], contiguous(tangents[1]), backwards)};
+}
+// Of y = a^-1 x, where x has been overwritten: a^-1 (the tangent of x - the tangent of a's triangle times y).
+std::vector<Tensor> solved_tangents(All outputs, All inputs, All tangents, bool upper, bool unit) {
+  Tensor right = tangents[1];
+  if (tangents[0].defined()) {
+    const Tensor triangle = upper ? triu(tangents[0], unit ? 1 : 0) : tril(tangents[0], unit ? -1 : 0);
+    const Tensor taken = matmul(triangle, outputs[0]);
+    right = right.defined() ? sub(right, taken) : neg(taken);
+  }
+  return {Factors("linalg.solve_triangular", inputs[0]).solve_triangular(inputs[0], contiguous(right), upper, unit)};
+}
+template <bool kBackwards> std::vector<Tensor> permuted(All outputs, All inputs, All tangents) {
+  return permuted_tangents(outputs, inputs, tangents, kBackwards);
+}
+template <bool kUpper, bool kUnit> std::vector<Tensor> solved(All outputs, All inputs, All tangents) {
+  return solved_tangents(outputs, inputs, tangents, kUpper, kUnit);
 }
 }  // namespace
 
@@ -143,29 +176,35 @@ void run_task(const char* name, const std::vector<Tensor>& outputs, const std::v
 Factors::Lu Factors::lu(const Tensor& a, Pivots allowed) const {
   const int64_t m = a.size(-2), n = a.size(-1);
   Lu made{empty(batch_of(a), {m, n}, a.dtype()), empty(batch_of(a), {std::min(m, n)}, DType::i32)};
-  run_task(name_, {made.lu, made.pivots}, {a}, [name = name_, table = table_, allowed](std::span<const Tensor> all) {
-    const plugrad_matrices out = matrices(all[0]), pivots = matrices(all[1], true), in = matrices(all[2]);
-    Failures failed = failures(in);
-    check(name, table->lu(device_of(all[2]).handle, dtype_of(all[2]), &in, &out, &pivots, failed.data()));
-    if (allowed == Pivots::nonzero) require_none(name, failed, " is singular: its pivot ", " is 0. Use lstsq or pinv");
-  });
+  run_task(name_, {made.lu, made.pivots}, {a}, factor_tangents::lu,
+           [name = name_, table = table_, allowed](std::span<const Tensor> all) {
+             const plugrad_matrices out = matrices(all[0]), pivots = matrices(all[1], true), in = matrices(all[2]);
+             Failures failed = failures(in);
+             check(name, table->lu(device_of(all[2]).handle, dtype_of(all[2]), &in, &out, &pivots, failed.data()));
+             if (allowed == Pivots::nonzero)
+               require_none(name, failed, " is singular: its pivot ", " is 0. Use lstsq or pinv");
+           });
   return made;
 }
 
 Tensor Factors::swap_rows(const Tensor& pivots, const Tensor& x, bool backwards) const {
   const Tensor swapped = clone(x);
-  run_task(name_, {swapped}, {pivots, swapped}, [name = name_, table = table_, backwards](std::span<const Tensor> all) {
-    const plugrad_matrices rows = matrices(all[0]), order = matrices(all[1], true);
-    const uint32_t flags = backwards ? PLUGRAD_LINALG_BACKWARDS : 0;
-    check(name, table->swap_rows(device_of(all[0]).handle, dtype_of(all[0]), &order, &rows, flags));
-  });
+  run_task(name_, {swapped}, {pivots, swapped}, backwards ? permuted<true> : permuted<false>,
+           [name = name_, table = table_, backwards](std::span<const Tensor> all) {
+             const plugrad_matrices rows = matrices(all[0]), order = matrices(all[1], true);
+             const uint32_t flags = backwards ? PLUGRAD_LINALG_BACKWARDS : 0;
+             check(name, table->swap_rows(device_of(all[0]).handle, dtype_of(all[0]), &order, &rows, flags));
+           });
   return swapped;
 }
 
 Tensor Factors::solve_triangular(const Tensor& a, const Tensor& x, bool upper, bool unit) const {
   const Tensor solution = clone(x);
   const auto flags = static_cast<uint32_t>((upper ? PLUGRAD_LINALG_UPPER : 0) | (unit ? PLUGRAD_LINALG_UNIT : 0));
-  run_task(name_, {solution}, {a, solution}, [name = name_, table = table_, flags](std::span<const Tensor> all) {
+  const TangentRule rule = upper  ? unit ? solved<true, true> : solved<true, false>
+                            : unit ? solved<false, true>
+                                  : solved<false, false>;
+  run_task(name_, {solution}, {a, solution}, rule, [name = name_, table = table_, flags](std::span<const Tensor> all) {
     const plugrad_matrices solved = matrices(all[0]), matrix = matrices(all[1]);
     check(name, table->solve_triangular(device_of(all[1]).handle, dtype_of(all[1]), &matrix, &solved, flags));
   });
@@ -179,7 +218,7 @@ Tensor Factors::solve_lu(const Lu& factors, const Tensor& b) const {
 
 Tensor Factors::cholesky(const Tensor& a) const {
   const Tensor factor = empty(batch_of(a), {a.size(-2), a.size(-1)}, a.dtype());
-  run_task(name_, {factor}, {a}, [name = name_, table = table_](std::span<const Tensor> all) {
+  run_task(name_, {factor}, {a}, factor_tangents::cholesky, [name = name_, table = table_](std::span<const Tensor> all) {
     const plugrad_matrices out = matrices(all[0]), in = matrices(all[1]);
     Failures failed = failures(in);
     check(name, table->cholesky(device_of(all[1]).handle, dtype_of(all[1]), &in, &out, failed.data()));
@@ -193,7 +232,7 @@ std::vector<Tensor> Factors::qr(const Tensor& a, bool complete, bool only_r) con
   const int64_t m = a.size(-2), n = a.size(-1), k = complete ? m : std::min(m, n);
   std::vector<Tensor> made{empty(batch_of(a), {only_r ? 0 : m, only_r ? 0 : k}, a.dtype()),
                            empty(batch_of(a), {k, n}, a.dtype())};
-  run_task(name_, made, {a}, [name = name_, table = table_, only_r](std::span<const Tensor> all) {
+  run_task(name_, made, {a}, factor_tangents::qr, [name = name_, table = table_, only_r](std::span<const Tensor> all) {
     const plugrad_matrices q = matrices(all[0]), r = matrices(all[1]), in = matrices(all[2]);
     check(name, table->qr(device_of(all[2]).handle, dtype_of(all[2]), &in, only_r ? nullptr : &q, &r));
   });
@@ -204,14 +243,16 @@ std::vector<Tensor> Factors::eigh(const Tensor& a, bool only_values) const {
   const int64_t n = a.size(-1);
   std::vector<Tensor> made{empty(batch_of(a), {n}, a.dtype())};
   if (!only_values) made.push_back(empty(batch_of(a), {n, n}, a.dtype()));
-  run_task(name_, made, {a}, [name = name_, table = table_, only_values](std::span<const Tensor> all) {
-    const Tensor &values = all[0], &matrix = all.back(), &vectors = all[all.size() - 2];
-    const plugrad_matrices in = matrices(matrix), out = matrices(values, true), turned = matrices(vectors, only_values);
-    Failures failed = failures(in);
-    check(name, table->eigh(device_of(matrix).handle, dtype_of(matrix), &in, &out, only_values ? nullptr : &turned,
-                            failed.data()));
-    require_none(name, failed, " has no eigenvalues: the iteration did not converge, or an element is not finite", nullptr);
-  });
+  run_task(
+      name_, made, {a}, factor_tangents::eigh, [name = name_, table = table_, only_values](std::span<const Tensor> all) {
+        const Tensor &values = all[0], &matrix = all.back(), &vectors = all[all.size() - 2];
+        const plugrad_matrices in = matrices(matrix), out = matrices(values, true), turned = matrices(vectors, only_values);
+        Failures failed = failures(in);
+        check(name, table->eigh(device_of(matrix).handle, dtype_of(matrix), &in, &out, only_values ? nullptr : &turned,
+                                failed.data()));
+        require_none(name, failed, " has no eigenvalues: the iteration did not converge, or an element is not finite",
+                     nullptr);
+      });
   return made;
 }
 
@@ -220,7 +261,7 @@ std::vector<Tensor> Factors::svd(const Tensor& a, bool full, bool only_values) c
   const Shape batch = batch_of(a);
   std::vector<Tensor> made{empty(batch, {only_values ? 0 : m, full ? m : k}, a.dtype()), empty(batch, {k}, a.dtype()),
                            empty(batch, {full ? n : k, only_values ? 0 : n}, a.dtype())};
-  run_task(name_, made, {a}, [name = name_, table = table_, only_values](std::span<const Tensor> all) {
+  run_task(name_, made, {a}, factor_tangents::svd, [name = name_, table = table_, only_values](std::span<const Tensor> all) {
     const plugrad_matrices u = matrices(all[0]), s = matrices(all[1], true), vh = matrices(all[2]), in = matrices(all[3]);
     Failures failed = failures(in);
     check(name, table->svd(device_of(all[3]).handle, dtype_of(all[3]), &in, only_values ? nullptr : &u, &s,

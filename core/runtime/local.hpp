@@ -60,7 +60,8 @@ template <size_t kSize> class Pool {
 
 constexpr size_t kObjectBytes = 192;
 constexpr uint32_t kFirstMode = 1;
-constexpr uint32_t kTrackedMode = 1u << 16;  // set by an op seen by record_memory; higher layers clear it
+constexpr uint32_t kTrackedMode = 1u << 16;      // set by an op seen by record_memory; higher layers clear it
+constexpr uint32_t kTransformedMode = 1u << 17;  // the thread runs a function of a transform: see stand_ins.hpp
 
 // Objects to release after the present release, so that nothing recurses on the depth of a graph. The releasing code links
 // them.

@@ -335,7 +335,8 @@ StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string
   throw_if_cancelled();
   if (asked_for() == Capture::off || observe::will_repeat()) return detached(f(arguments));  // without a graph, as a replay
   require_arguments(state_->options.name, arguments);
-  if (is_looked_at() || stand_ins::has_scope()) return detached(f(arguments));
+  if (stand_ins::runs_plainly()) return f(arguments);
+  if (is_looked_at()) return detached(f(arguments));
   std::string warning;
   std::optional<StepResults> results = state_->call(arguments, constants, f, numbers ? &numbers : nullptr, warning);
   if (!warning.empty()) log(LogLevel::warning, warning);

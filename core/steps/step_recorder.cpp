@@ -17,7 +17,7 @@ void mark(Storage& storage) {
 }
 void unmark(Storage& storage) {
   if (--storage.captured) return;
-  const bool slow = storage.large || storage.imported || storage.tracked || storage.device->compute;
+  const bool slow = storage.stand_in || storage.large || storage.imported || storage.tracked || storage.device->compute;
   storage.drop = slow ? kStorageLists : storage.list;
 }
 }  // namespace

@@ -1,5 +1,6 @@
 #include <plugrad/tensor/dlpack.hpp>
 
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/memory/import.hpp>
 #include <core/runtime/observe/observer.hpp>
 #include <core/runtime/plugins/registry.hpp>
@@ -60,6 +61,7 @@ DType dtype_of(ElementType type) {
 
 struct Exported {
   explicit Exported(const Tensor& x) : tensor(x.detach()) {
+    stand_ins::require_memory(*storage_of(tensor), "another library");
     ++storage_of(tensor)->exports;
     ++storage_of(tensor)->shared;
   }
@@ -230,6 +232,7 @@ std::optional<void*> stream_of(Device device) {
 
 void note_address(const Tensor& x) {
   require_defined(x, "dlpack");
+  stand_ins::require_memory(*storage_of(x), "an address");
   ++storage_of(x)->shared;
 }
 

@@ -4,6 +4,7 @@
 #include <plugrad/tensor/tensor.hpp>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,13 @@ class HostTask : public observe::HostCall {
  public:
   // operands: the outputs, then the inputs.
   virtual void call(std::span<const Tensor> operands) = 0;
+  // The tangents of its outputs in forward mode, after it ran on these outputs and inputs; undefined: zero. Nothing: it has
+  // no rule.
+  virtual std::optional<std::vector<Tensor>> tangents([[maybe_unused]] std::span<const Tensor> outputs,
+                                                      [[maybe_unused]] std::span<const Tensor> inputs,
+                                                      [[maybe_unused]] std::span<const Tensor> of_inputs) const {
+    return {};
+  }
   void run(const plugrad_op& op, Storage* const* storages) final;
 };
 

@@ -1,5 +1,6 @@
 #include <plugrad/tensor/memory.hpp>
 
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/tensor/checked.hpp>
 #include <core/tensor/impl.hpp>
 #include <core/tensor/reach.hpp>
@@ -58,6 +59,7 @@ bool Memory::is_shared() const { return asked(storage_, "memory").refs.load(std:
 
 Memory memory_of(const Tensor& x) {
   require_defined(x, "memory_of");
+  stand_ins::require_memory(*storage_of(x), "a handle of memory");
   return Memory(x.impl().storage);
 }
 bool shares_memory(const Tensor& x) {

@@ -2,6 +2,8 @@
 
 #include <core/tensor/impl.hpp>
 
+#include <utility>
+
 namespace plugrad {
 
 TensorTransform* transform_of(std::span<const Tensor> tensors) {
@@ -21,11 +23,12 @@ Tensor constant(const Tensor& x) {
   return inside->constant_of(x);
 }
 
-Tensor outside_transforms(Tensor grad) {
+Tensor outside_transforms(Tensor grad, uint64_t id) {
   while (grad.defined()) {
     TensorTransform* const inside = transform_of({&grad, 1});
-    if (!inside) break;
-    if (stand_ins::is_live(*inside)) return inside->within(grad, outside_transforms);
+    if (!inside || inside->id <= id) break;
+    if (stand_ins::is_live(*inside))
+      return inside->within(grad, [id](Tensor x) { return outside_transforms(std::move(x), id); });
     grad = inside->leave(grad);
   }
   return grad;

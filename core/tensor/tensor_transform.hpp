@@ -4,6 +4,8 @@
 #include <core/tensor/host_task.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,14 +25,16 @@ class TensorTransform : public Transform {
   // See constant() below.
   virtual Tensor constant_of(const Tensor& x) = 0;
   // f of the tensor behind a stand-in of this transform, as a stand-in again. f keeps the shape of one example.
-  virtual Tensor within(const Tensor& x, Tensor (*f)(Tensor)) = 0;
+  virtual Tensor within(const Tensor& x, const std::function<Tensor(Tensor)>& f) = 0;
+  // A tensor of x's shape, NaN where a value behind an element is. Not recorded.
+  virtual Tensor any_nan(const Tensor& x) = 0;
 };
 
 // The innermost transform with a stand-in among the tensors, or null.
 TensorTransform* transform_of(std::span<const Tensor> tensors);
 // A tensor with x's memory, outside the graph and without tangents.
 Tensor constant(const Tensor& x);
-// The gradient for a tensor outside all transforms that have ended.
-Tensor outside_transforms(Tensor grad);
+// The gradient for a tensor outside the transforms with larger ids, except those whose functions run on this thread.
+Tensor outside_transforms(Tensor grad, uint64_t id);
 
 }  // namespace plugrad

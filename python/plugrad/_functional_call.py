@@ -13,7 +13,8 @@ def functional_call(module: Any, parameters_and_buffer_dicts: Any, args: Any = N
     """Calls a module with other tensors in place of its parameters and buffers, by their names.
 
     parameters_and_buffer_dicts: a dict, or several whose names differ. args: the arguments: a tuple, or a single one.
-    strict: raises ValueError if a name is missing. Raises ValueError for an unknown name. Afterwards the module is as before.
+    strict: raises ValueError if a name is missing. Raises ValueError for an unknown name. Afterwards the module is as it
+    was.
     """
     given = parameters_and_buffer_dicts
     values: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {k: v for each in given for k, v in each.items()}

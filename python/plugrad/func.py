@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from . import _plugrad
 from ._functional_call import functional_call as functional_call, stack_module_state as stack_module_state
-from ._forms import put_together, taken_apart
-from ._modes import enable_grad
+from ._forms import Place, put_together, taken_apart
+from ._modes import _Mode
 from ._plugrad import Tensor
 
 _Function: TypeAlias = Callable[..., Any]
@@ -34,6 +34,32 @@ def _tensors_in(value: Any) -> tuple[list[Tensor], Any]:
     """The same for arguments, which may hold other values."""
     tensors: list[Tensor] = []
     return tensors, taken_apart(value, tensors, lambda other: other)
+
+
+def _matched(value: Any, form: Any, name: str, what: str) -> list[Tensor]:
+    """The tensors of a value of this form, in the form's order."""
+    found: dict[int, Tensor] = {}
+    _match(value, form, found, f"[{name}] {what}")
+    return [found[at] for at in sorted(found)]
+
+
+def _match(value: Any, form: Any, found: dict[int, Tensor], what: str) -> None:
+    if isinstance(form, Place):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{what} has a {type(value).__name__} in place of a tensor")
+        found[form.at] = value
+        return
+    fits = isinstance(value, Mapping if isinstance(form, Mapping) else list | tuple) and len(value) == len(form)
+    if not fits or (isinstance(form, Mapping) and value.keys() != form.keys()):
+        raise ValueError(f"{what} has another form: give the same lists, tuples and dicts, with a tensor for each tensor")
+    for key in form if isinstance(form, Mapping) else range(len(form)):
+        _match(value[key], form[key], found, what)
+
+
+class _recorded(_Mode):
+    """Records the function of handles, also what compiled steps in it do."""
+
+    _guard = _plugrad._Recorded
 
 
 def _axes_of(axes: Any, value: Any, name: str) -> list[int | None]:
@@ -121,7 +147,10 @@ def _in_chunks(func: _Function, form: Any, given: list[Tensor], axes: list[int |
                randomness: str, chunk_size: int) -> Any:
     parts, forms = [], []
     places: list[int | None] = []
+    states = {x.device: _plugrad.generator_state(x.device) for x in given} if randomness == "same" else {}
     for start in range(0, size, chunk_size):
+        for device, state in states.items():
+            _plugrad.set_generator_state(state, device)
         count = min(chunk_size, size - start)
         chunk = [x if axis is None else x.narrow(axis, start, count) for x, axis in zip(given, axes, strict=True)]
         made = _mapped(func, form, chunk, axes, count, out_dims, randomness)
@@ -177,7 +206,7 @@ def grad_and_value(func: _Function, argnums: int | Sequence[int] = 0, has_aux: b
     def with_gradients(*args: Any, **kwargs: Any) -> Any:
         given, form = _flat(_picked(argnums, args, "grad"), "grad", "an argument of argnums")
         handles = _plugrad._wanted(given)
-        with enable_grad():
+        with _recorded():
             made = func(*_with(args, argnums, put_together(form, handles)), **kwargs)
         value, aux = _split(made, has_aux, "grad")
         if not isinstance(value, Tensor) or value.numel() != 1 or value.ndim:
@@ -224,7 +253,7 @@ def vjp(func: _Function, *primals: Any, has_aux: bool = False) -> Any:
     function (results, pullback, aux)."""
     given, form = _flat(primals, "vjp", "a primal")
     handles = _plugrad._wanted(given)
-    with enable_grad():
+    with _recorded():
         made = func(*put_together(form, handles))
     results, aux = _split(made, has_aux, "vjp")
     outputs, result_form = _flat(results, "vjp", "the function's result")
@@ -232,9 +261,7 @@ def vjp(func: _Function, *primals: Any, has_aux: bool = False) -> Any:
 
     def pullback(*cotangents: Any) -> Any:
         value = cotangents[0] if len(cotangents) == 1 else cotangents
-        seeds = _flat(value, "vjp", "a cotangent")[0]
-        if len(seeds) != len(outputs):
-            raise ValueError(f"[vjp] {len(seeds)} cotangents for {len(outputs)} results: give one for each")
+        seeds = _matched(value, result_form, "vjp", "the cotangent")
         again = _plugrad.grad_enabled() and (is_inner or any(each.requires_grad for each in seeds))
         return put_together(form, _gradients(outputs, handles, seeds, again, retains=True))
 
@@ -252,9 +279,7 @@ def jvp(func: _Function, primals: tuple[Any, ...], tangents: tuple[Any, ...], *,
     depends on no primal has a tangent of zeros. has_aux: func returns (results, aux), and this function also aux.
     """
     values, form = _flat(primals, "jvp", "a primal")
-    directions = _flat(tangents, "jvp", "a tangent")[0]
-    if len(values) != len(directions):
-        raise ValueError(f"[jvp] {len(directions)} tangents for {len(values)} primals: give one for each")
+    directions = _matched(tangents, form, "jvp", "the tuple of tangents")
     with _closing(_plugrad._Tangents()) as forward:
         pairs = [forward.pair(x, t) for x, t in zip(values, directions, strict=True)]
         made = func(*put_together(form, pairs))
@@ -307,6 +332,10 @@ def jacrev(func: _Function, argnums: int | Sequence[int] = 0, *, has_aux: bool =
 
         results, pullback, *aux = vjp(of_picked, _picked(argnums, args, "jacrev"), has_aux=has_aux)
         outputs, form = _flat(results, "jacrev", "the function's result")
+        if not sum(y.numel() for y in outputs):
+            inputs, input_form = _tensors_in(_picked(argnums, args, "jacrev"))
+            empty = [put_together(input_form, [y.new_zeros((*y.shape, *x.shape)) for x in inputs]) for y in outputs]
+            return (put_together(form, empty), aux[0]) if has_aux else put_together(form, empty)
         rows = vmap(lambda *seeds: pullback(put_together(form, list(seeds)))[0], chunk_size=chunk_size)(*_basis(outputs))
         columns, column_form = _tensors_in(rows)
         by_output = zip(*(_divided(each, outputs, 0) for each in columns), strict=True)
@@ -332,6 +361,11 @@ def jacfwd(func: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fa
             made = jvp(of_picked, (picked,), (put_together(form, list(tangents)),), has_aux=has_aux)
             return (made[1], made[2]) if has_aux else (made[1], ())
 
+        if not sum(x.numel() for x in inputs):
+            results, extra = _split(func(*args, **kwargs), has_aux, "jacfwd")
+            outputs, output_form = _flat(results, "jacfwd", "the function's result")
+            empty = [put_together(form, [y.new_zeros((*y.shape, *x.shape)) for x in inputs]) for y in outputs]
+            return (put_together(output_form, empty), extra) if has_aux else put_together(output_form, empty)
         columns, aux = vmap(along, randomness=randomness, chunk_size=chunk_size)(*_basis(inputs))
         outputs, output_form = _tensors_in(columns)
         made = [put_together(form, _divided(each.movedim(0, -1), inputs, each.ndim - 1)) for each in outputs]

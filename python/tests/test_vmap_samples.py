@@ -14,8 +14,6 @@ from test_recorded import RANDOM, WAITS, calls_of, key_of, step_of  # noqa: E402
 
 pytestmark = [pytest.mark.usefixtures("device_under_test"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 EXAMPLES = 3
-# Functions of real numbers that forward mode does not know, with the reason.
-WITHOUT_TANGENTS = {}
 # Functions that look at the order of elements in memory, which depends on the axis of the examples.
 IN_MEMORY = {"as_strided"}
 
@@ -112,26 +110,52 @@ def products(function, leaves, floating):
     return forward, backward, scale
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "f64" in row.dtypes], ids=lambda row: row.name.replace(" ", "-"))
-def test_forward_mode_equals_reverse_mode(row):
+def calls_of_gradients(row):
+    """The function, leaves, and places of the floating leaves, of three calls with distance from kinks."""
     if key_of(row, WAITS) or key_of(row, RANDOM):
         pytest.skip("the host waits, or it is random")
-    compared = 0
+    found = 0
     for number in range(40):
         call = aimed(row, number)
         function, operands = step_of(row, call)
         leaves = [each.leaf(plugrad, DEVICE) for each in operands]
         floating = [i for i, x in enumerate(leaves) if x.dtype == plugrad.f64 and x.numel()]
-        if not floating or not any(y.dtype == plugrad.f64 and y.numel() for y in function(*leaves)):
-            continue
-        if key_of(row, WITHOUT_TANGENTS):
-            with pytest.raises(NotImplementedError, match="forward mode"):
-                products(function, leaves, floating)
+        if floating and any(y.dtype == plugrad.f64 and y.numel() for y in function(*leaves)):
+            yield call, function, leaves, floating
+            found += 1
+        if found == 3:
             return
+
+
+DIFFERENTIABLE = [row for row in ROWS if "f64" in row.dtypes]
+
+
+@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=names(DIFFERENTIABLE))
+def test_forward_mode_equals_reverse_mode(row):
+    for call, function, leaves, floating in calls_of_gradients(row):
         forward, backward, scale = products(function, leaves, floating)
-        if not np.isfinite(forward) or not np.isfinite(backward):
-            continue
-        assert abs(forward - backward) <= 1e-9 * max(scale, 1), f"{forward} in forward mode, {backward} in reverse\n{call!r}"
-        compared += 1
-        if compared == 3:
-            return
+        if np.isfinite(forward) and np.isfinite(backward):
+            assert abs(forward - backward) <= 1e-9 * max(scale, 1), f"{forward} forward, {backward} in reverse\n{call!r}"
+
+
+@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=names(DIFFERENTIABLE))
+def test_three_deep(row):
+    """Products with the Hessian: vmap of forward over reverse mode, beside a loop of reverse over reverse mode."""
+    for call, function, leaves, floating in itertools.islice(calls_of_gradients(row), 2):
+        rng = np.random.default_rng(SEED)
+
+        def number(*given, function=function, leaves=leaves, floating=floating):
+            full = list(leaves)
+            for i, x in zip(floating, given, strict=True):
+                full[i] = x
+            return sum((y * y.detach() / 2 + y).sum() for y in function(*full) if y.dtype == plugrad.f64)
+
+        gradient = func.grad(number, tuple(range(len(floating))))
+        along = [plugrad.Tensor(rng.standard_normal(leaves[i].shape), dtype="f64", device=DEVICE) for i in floating]
+        at = [plugrad.stack([leaves[i], leaves[i] * 1.0625]) for i in floating]
+        got = func.vmap(lambda *x: func.jvp(gradient, x, tuple(along))[1])(*at)
+        for example in range(2):
+            wanted = func.vjp(gradient, *[x[example] for x in at])[1](tuple(along))
+            for mine, other in zip(got, wanted, strict=True):
+                if plugrad.isfinite(other).all() and plugrad.isfinite(mine[example]).all():
+                    assert_close(mine[example], other, 1e-8, f"{row.name}\n{call!r}")

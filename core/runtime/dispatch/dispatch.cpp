@@ -104,8 +104,8 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   return run_in_turn(device, call, layout).has_value();
 }
 
-bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
-  if (const std::optional<bool> done = stand_ins::run(call, true)) return *done;
+namespace {
+bool run_on_memory(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
   if (status == PLUGRAD_OK) return run_general(device, call, layout);
   const std::string why = take_report();
   if (status == PLUGRAD_OUT_OF_MEMORY) return run_general(device, call, layout);
@@ -115,6 +115,12 @@ bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout
     return run_on_copies(device, call, layout) || run_wider(device, call);
   }
   throw_failed(device, call, status, why);
+}
+}  // namespace
+
+bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
+  if (const std::optional<bool> done = stand_ins::run(call, true)) return *done;
+  return run_on_memory(device, call, layout, status);
 }
 
 void count_decomposition(DeviceState& device) {
@@ -138,7 +144,7 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
 
 bool run_without_kernel_or_throw(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
   if (stand_ins::run(call, false)) return true;
-  if (!run_without_kernel(device, call, layout, status)) run_elsewhere(device, call);
+  if (!run_on_memory(device, call, layout, status)) run_elsewhere(device, call);
   return true;
 }
 

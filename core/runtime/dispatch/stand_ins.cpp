@@ -1,5 +1,6 @@
 #include <core/runtime/dispatch/stand_ins.hpp>
 
+#include <core/runtime/local.hpp>
 #include <core/runtime/observe/observer.hpp>
 
 #include <algorithm>
@@ -22,17 +23,13 @@ void add_to_count(uint64_t by) {
 // The transforms whose functions run on this thread, outermost first, and how many of them it sees.
 struct Scopes {
   std::vector<Transform*> all;
-  size_t seen = 0;
+  size_t seen = 0, plain = 0;
   const Storage* writing = nullptr;
   uint32_t version = 0;  // of `writing`, before the write raised it
 };
 Scopes& scopes() {
   static thread_local Scopes here;
   return here;
-}
-Transform* innermost() {
-  const Scopes& s = scopes();
-  return s.seen ? s.all[s.seen - 1] : nullptr;
 }
 }  // namespace
 
@@ -120,17 +117,21 @@ void require_memory(const Storage& storage, const char* what) {
 
 Scope::Scope(Transform& transform) {
   Scopes& s = scopes();
-  s.all.resize(s.seen);
   s.all.push_back(&transform);
   s.seen = s.all.size();
+  local().mode |= kTransformedMode;
 }
 Scope::~Scope() {
   Scopes& s = scopes();
   s.all.pop_back();
   s.seen = s.all.size();
   s.writing = nullptr;
+  if (s.all.empty()) local().mode &= ~kTransformedMode;
 }
 bool has_scope() { return scopes().seen; }
+Plain::Plain() { ++scopes().plain; }
+Plain::~Plain() { --scopes().plain; }
+bool runs_plainly() { return scopes().seen || scopes().plain; }
 bool is_live(const Transform& transform) {
   const Scopes& s = scopes();
   return std::any_of(s.all.begin(), s.all.end(), [&](const Transform* each) { return each == &transform; });
@@ -154,8 +155,8 @@ bool is_announced(const Storage& storage) {
 }  // namespace
 
 void note_made(Storage& storage) {
-  const Transform* const inside = innermost();
-  if (inside && !is_announced(storage)) storage.made_under = inside->id;
+  const Scopes& s = scopes();
+  if (!s.all.empty() && !is_announced(storage)) storage.made_under = s.all.back()->id;
 }
 
 void note_writing(const Storage& storage) {
@@ -164,14 +165,30 @@ void note_writing(const Storage& storage) {
   s.version = storage.version;
 }
 
+uint32_t version_of(const Storage& storage) {
+  uint32_t version = storage.version;
+  if (const StandIn* const in = storage.stand_in) {
+    version += version_of(*in->value);
+    if (in->tangent) version += version_of(*in->tangent);
+  }
+  return version;
+}
+
 void require_inside(const Storage& storage, const Transform& transform) {
   if (!is_announced(storage)) return;
-  const uint64_t made =
-      storage.stand_in && storage.stand_in->transform->id >= transform.id ? transform.id : storage.made_under;
-  if (made >= transform.id) return;
-  throw Error(Code::invalid, std::string("[") + transform.what +
-                                 "] the function writes in place into a tensor from outside it: one tensor cannot hold the "
-                                 "values of all examples, or tangents. Return the value instead");
+  const uint64_t own = storage.stand_in ? storage.stand_in->transform->id : 0;
+  const std::string what = transform.what;
+  if (!is_live(transform)) {
+    if (own >= transform.id || local().gradient_of) return;  // a pass goes backward through the function
+    throw Error(Code::invalid, "[" + what + "] a tensor from inside a function of " + what +
+                                   " is written into another tensor after the function has ended: return it instead");
+  }
+  if (std::max(own, storage.made_under) >= transform.id) return;
+  throw Error(Code::invalid,
+              "[" + what +
+                  "] the function writes in place into a tensor from outside it, which cannot hold the values "
+                  "of all examples, or tangents: return the value instead. For running statistics of a module "
+                  "pass copies of its buffers with functional_call, or call eval()");
 }
 
 }  // namespace stand_ins

@@ -83,6 +83,16 @@ class Scope {
 };
 // Whether a transform's function runs on this thread.
 bool has_scope();
+// While it lives, a function whose gradients are wanted runs on this thread. Like the functions of transforms, it sees what
+// compiled steps do, instead of their results.
+class Plain {
+ public:
+  Plain();
+  ~Plain();
+  Plain(const Plain&) = delete;
+  Plain& operator=(const Plain&) = delete;
+};
+bool runs_plainly();
 bool is_live(const Transform& transform);
 
 // While it lives, this thread does not see the scopes of the transform and of the transforms inside it.
@@ -99,9 +109,12 @@ class Below {
 
 // Notes that the function of the innermost transform, if any, wrote a storage first.
 void note_made(Storage& storage);
+// The version of a storage, raised also by writes into the memory that it stands for.
+uint32_t version_of(const Storage& storage);
 // Notes that a function is about to write into a tensor with this storage.
 void note_writing(const Storage& storage);
-// Throws Error (invalid) if the present op writes, for note_writing, into a tensor from outside the transform's function.
+// Throws Error (invalid) if the present op writes, for note_writing, into a tensor from outside the transform's function, or
+// if that has ended.
 void require_inside(const Storage& storage, const Transform& transform);
 
 }  // namespace stand_ins

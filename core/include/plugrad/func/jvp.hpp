@@ -10,8 +10,8 @@ struct Jvp {
 };
 
 // Returns f's results at `primals`, and their derivatives along `tangents`, which have the shapes, dtypes and devices of the
-// primals. Each op of f computes its value and its tangent, so the cost does not depend on the number of primals. Calls nest;
-// gradients pass through. Throws Error (invalid) for tangents that do not fit.
+// primals. Each op of f computes its value and its tangent, so the cost does not depend on the number of primals. Calls
+// nest; gradients pass through. Throws Error (invalid) for tangents that do not fit.
 PLUGRAD_API Jvp jvp(const Function& f, const Tensors& primals, const Tensors& tangents);
 
 // The parts of jvp, for a function that the caller calls while the object lives. Objects end in the reverse order of their

@@ -2,8 +2,23 @@
 #pragma once
 #include <plugrad/func/vmap.hpp>
 
+#include <functional>
+#include <memory>
+
 namespace plugrad::func {
 
+// While it lives, this thread records a function of handles of wanted(), also what compiled steps in it do.
+class PLUGRAD_API Recorded {
+ public:
+  Recorded();
+  ~Recorded();
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+
+ private:
+  struct Inner;
+  std::unique_ptr<Inner> inner_;
+};
 // Handles of x for a function whose gradients are wanted, whether x requires a gradient or not. Gradients with respect to
 // them pass through to x, if it does.
 PLUGRAD_API Tensors wanted(const Tensors& x);
