@@ -44,6 +44,13 @@ plugrad_view without_axis(const plugrad_view& v, int axis) {
   }
   return out;
 }
+
+// The sum over the first axis.
+Tensor squeezed_sum(const Tensor& x) {
+  Shape rest;
+  for (int i = 1; i < x.rank(); ++i) rest.push_back(x.size(i));
+  return sum_to(x, rest);
+}
 }  // namespace
 
 const StandIn* Batch::behind(const Storage* storage) const {
@@ -91,6 +98,8 @@ Tensor Batch::wrap(const Tensor& x, int axis) {
   static constexpr auto kRule =
       rule("vmap",
            gradient<kPayload>([](const Tensor& grad, const Place& place) { return place.batch->unwrap(grad, place.axis); }));
+  if (TensorTransform* const inner = transform_of({&x, 1}); inner && inner->id > id)
+    return inner->within({x}, [&](const auto& all) { return wrap(all[0], axis + inner->added_axes()); });
   return differentiable(kRule, Place{shared_from_this(), axis}, wrapped(x, axis), x);
 }
 
@@ -98,24 +107,21 @@ Tensor Batch::unwrap(const Tensor& y, int axis) {
   static constexpr auto kRule =
       rule("vmap",
            gradient<kPayload>([](const Tensor& grad, const Place& place) { return place.batch->wrap(grad, place.axis); }));
-  TensorTransform* const inside = transform_of({&y, 1});
-  if (inside && inside->id > id) return unwrap(inside->leave(y), axis);
+  if (TensorTransform* const inner = transform_of({&y, 1}); inner && inner->id > id)
+    return inner->within({y}, [&](const auto& all) { return unwrap(all[0], axis + inner->added_axes()); });
   return differentiable(kRule, Place{shared_from_this(), axis}, unwrapped(y, axis), y);
 }
 
-// The gradient of the sum is the same for all examples.
+// The gradient of the sum is the same for all examples, and stands for all of them.
 Tensor Batch::leave(const Tensor& grad) {
-  static constexpr auto kRule = rule("sum", gradient([](const Tensor& of_sum) { return of_sum; }));
-  Tensor sum;
-  {
-    const NoGrad unrecorded;
-    sum = sum_to(unwrapped(grad, 0), grad.shape());
-  }
-  return differentiable(kRule, std::move(sum), grad);
+  const Tensor all = unwrap(grad, 0);
+  return squeezed_sum(all);
 }
 
-Tensor Batch::within(const Tensor& x, const std::function<Tensor(Tensor)>& f) {
-  const Tensor made = f(unwrap(x, 0));
+Tensor Batch::within(const std::vector<Tensor>& x, const std::function<Tensor(const std::vector<Tensor>&)>& f) {
+  std::vector<Tensor> all;
+  for (const Tensor& each : x) all.push_back(each.defined() ? unwrap(each, 0) : each);
+  const Tensor made = f(all);
   return made.defined() ? wrap(made, 0) : made;
 }
 

@@ -21,11 +21,12 @@ class Batch final : public TensorTransform, public std::enable_shared_from_this<
                 const std::vector<Tensor>& inputs) override;
   Tensor leave(const Tensor& grad) override;
   Tensor constant_of(const Tensor& x) override { return wrapped(constant(unwrapped(x, 0)), 0); }
-  Tensor within(const Tensor& x, const std::function<Tensor(Tensor)>& f) override;
+  Tensor within(const std::vector<Tensor>& x, const std::function<Tensor(const std::vector<Tensor>&)>& f) override;
+  int added_axes() const override { return 1; }
   Tensor any_nan(const Tensor& x) override;
 
-  // One example of x, whose examples lie along an axis; and all examples of y along an axis. A tensor of an inner transform
-  // that has ended is left first. Both are recorded.
+  // One example of x, whose examples lie along an axis; and all examples of y along an axis. A tensor that stands in an inner
+  // transform does so afterwards, too: inner transforms lie on top. Both are recorded.
   Tensor wrap(const Tensor& x, int axis);
   Tensor unwrap(const Tensor& y, int axis);
 

@@ -58,8 +58,8 @@ const StandIn* Forward::behind(const Storage* storage) const {
 // --- Pairs and their parts.
 
 Tensor Forward::paired(const Tensor& x, const Tensor& direction) {
-  const bool alike = x.strides() == direction.strides();
-  const Tensor value = alike ? x : dense_or_copy(x), along = alike ? direction : dense_or_copy(direction);
+  const bool alike = !direction.defined() || x.strides() == direction.strides();
+  const Tensor value = alike ? x : dense_or_copy(x);
   plugrad_view v = view_of(value);
   const Reach reach = v.count ? reach_of(v, "jvp") : Reach{};
   const auto low = static_cast<uint64_t>(-reach.below);
@@ -69,12 +69,16 @@ Tensor Forward::paired(const Tensor& x, const Tensor& direction) {
   v.buffer = storage->buffer;
   v.offset = storage->offset + low;
   set_layout(v, device_of(x).info.alignment);
-  stand_ins::set(*storage, {.transform = shared_from_this(),
-                            .value = Ref<Storage>::share(storage_of(value)),
-                            .base = view_of(value).offset - storage_of(value)->offset - low,
-                            .tangent = Ref<Storage>::share(storage_of(along)),
-                            .tangent_base = view_of(along).offset - storage_of(along)->offset - low,
-                            .is_borrowed = true});
+  StandIn made{.transform = shared_from_this(),
+               .value = Ref<Storage>::share(storage_of(value)),
+               .base = view_of(value).offset - storage_of(value)->offset - low,
+               .is_borrowed = true};
+  if (direction.defined()) {
+    const Tensor along = alike ? direction : dense_or_copy(direction);
+    made.tangent = Ref<Storage>::share(storage_of(along));
+    made.tangent_base = view_of(along).offset - storage_of(along)->offset - low;
+  }
+  stand_ins::set(*storage, std::move(made));
   return tensor_over(*storage, v);
 }
 
@@ -93,6 +97,14 @@ Tensor Forward::pair(const Tensor& x, const Tensor& direction) {
   static constexpr auto kRule =
       rule("jvp", gradient<kPayload>([](const Tensor& grad, const Held& forward) { return forward->tangent(grad); }),
            gradient<kPayload>([](const Tensor& grad, const Held& forward) { return forward->primal(grad); }));
+  static constexpr auto kConstantRule =
+      rule("jvp", gradient<kPayload>([](const Tensor& grad, const Held& forward) { return forward->tangent(grad); }));
+  const Tensor both[] = {x, direction};
+  if (TensorTransform* const inner = transform_of(both); inner && inner->id > id)
+    return inner->within({x, direction}, [&](const auto& all) {
+      return all[0].defined() ? pair(all[0], all[1]) : pair(zeros_like(all[1]), all[1]);
+    });
+  if (!direction.defined()) return differentiable(kConstantRule, shared_from_this(), paired(x, direction), x);
   return differentiable(kRule, shared_from_this(), paired(x, direction), x, direction);
 }
 
@@ -100,27 +112,38 @@ Tensor Forward::primal(const Tensor& y) {
   static constexpr auto kRule = rule("jvp", gradient<kPayload>([](const Tensor& grad, const Held& forward) {
                                        return forward->pair(zeros_like(grad), grad);
                                      }));
-  TensorTransform* const inside = transform_of({&y, 1});
-  if (inside && inside->id > id) return primal(inside->leave(y));
+  if (TensorTransform* const inner = transform_of({&y, 1}); inner && inner->id > id)
+    return inner->within({y}, [&](const auto& all) { return primal(all[0]); });
   return behind(storage_of(y)) ? differentiable(kRule, shared_from_this(), value_of(y), y) : y;
 }
 
 Tensor Forward::tangent(const Tensor& y) {
-  static constexpr auto kRule = rule("jvp", gradient([](const Tensor& grad) { return grad; }));
-  TensorTransform* const inside = transform_of({&y, 1});
-  if (inside && inside->id > id) {
-    const Tensor left = inside->leave(y);
-    return left.defined() ? tangent(left) : left;
-  }
+  if (TensorTransform* const inner = transform_of({&y, 1}); inner && inner->id > id)
+    return inner->within({y}, [&](const auto& all) { return tangent(all[0]); });
   Tensor found = tangent_of(y);
-  return found.defined() ? differentiable(kRule, std::move(found), y) : found;
+  return found.defined() ? recorded_tangent(std::move(found), y) : found;
 }
 
-Tensor Forward::within(const Tensor& x, const std::function<Tensor(Tensor)>& f) {
-  const Tensor value = f(primal(x)), direction = tangent(x);
-  if (!value.defined()) return value;
-  const Tensor along = direction.defined() ? f(direction) : Tensor();
-  return pair(value, along.defined() ? along : zeros_like(value));
+// Its gradient is a pair, too: it stays inside on its way to tensors without a tangent, for which it is zero.
+Tensor Forward::recorded_tangent(Tensor tangent, const Tensor& y) {
+  static constexpr auto kRule =
+      rule("jvp", gradient<kPayload>([](const Tensor& grad, const Held& forward) { return forward->pair(grad, {}); }));
+  return differentiable(kRule, shared_from_this(), std::move(tangent), y);
+}
+
+// Takes the tensors apart and joins the results. All tangents are recorded, also those of zero: for a pass inside the
+// function a gradient has a value beside its tangent, and none of the two may be lost.
+Tensor Forward::within(const std::vector<Tensor>& x, const std::function<Tensor(const std::vector<Tensor>&)>& f) {
+  std::vector<Tensor> values, directions;
+  for (const Tensor& each : x) {
+    values.push_back(each.defined() ? primal(each) : each);
+    Tensor found = each.defined() ? tangent_of(each) : each;
+    if (each.defined() && !found.defined()) found = zeros_like(values.back()).detach();
+    directions.push_back(each.defined() ? recorded_tangent(std::move(found), each) : each);
+  }
+  const Tensor value = f(values), along = f(directions);
+  if (value.defined()) return pair(value, along);
+  return along.defined() ? pair(zeros_like(along), along) : value;
 }
 
 Tensor Forward::any_nan(const Tensor& x) { return value_of(x); }
@@ -215,8 +238,8 @@ bool Forward::run_on_values(const OpCall& call, bool may_decline) {
   for (size_t i = 0; i < values.views.size(); ++i) {
     if (!call.storages[i]) continue;
     const Tensor x = tensor_over(*call.storages[i], *call.views[i]);
-    if (i < call.outputs && behind(call.storages[i])) {
-      make_output(*call.storages[i], dtype_of(x), false);
+    if (i < call.outputs && (behind(call.storages[i]) || is_floating(dtype_of(x)))) {  // the results stay inside
+      make_output(*call.storages[i], dtype_of(x), stand_ins::overwrites(call, i));
       set_tangent(x, {});
     }
     values.set(i, value_of(x));

@@ -18,11 +18,12 @@ class Forward final : public TensorTransform, public std::enable_shared_from_thi
                 const std::vector<Tensor>& inputs) override;
   Tensor leave(const Tensor& grad) override { return tangent(grad); }
   Tensor constant_of(const Tensor& x) override;
-  Tensor within(const Tensor& x, const std::function<Tensor(Tensor)>& f) override;
+  Tensor within(const std::vector<Tensor>& x, const std::function<Tensor(const std::vector<Tensor>&)>& f) override;
+  int added_axes() const override { return 0; }
   Tensor any_nan(const Tensor& x) override;
 
-  // x with a tangent of the same shape, dtype and device; its inverses. tangent() is undefined where it is known to be zero.
-  // All are recorded.
+  // x with a tangent of the same shape, dtype and device, or of zero if undefined; its inverses. tangent() is undefined where
+  // it is known to be zero. A tensor that stands in an inner transform does so afterwards, too. All are recorded.
   Tensor pair(const Tensor& x, const Tensor& tangent);
   Tensor primal(const Tensor& y);
   Tensor tangent(const Tensor& y);
@@ -31,6 +32,7 @@ class Forward final : public TensorTransform, public std::enable_shared_from_thi
 
  private:
   Tensor paired(const Tensor& x, const Tensor& tangent);
+  Tensor recorded_tangent(Tensor tangent, const Tensor& y);
   // The parts of a tensor without a graph.
   Tensor value_of(const Tensor& y) const;
   Tensor tangent_of(const Tensor& y) const;

@@ -23,12 +23,20 @@ Tensor constant(const Tensor& x) {
   return inside->constant_of(x);
 }
 
+namespace {
+// Whether a transform with a larger id has ended, among those that the storage or its memory stands in.
+bool has_ended(const Storage& storage, uint64_t id) {
+  const StandIn* const in = storage.stand_in;
+  if (!in || in->transform->id <= id) return false;
+  return !stand_ins::is_live(*in->transform) || has_ended(*in->value, id) || (in->tangent && has_ended(*in->tangent, id));
+}
+}  // namespace
+
 Tensor outside_transforms(Tensor grad, uint64_t id) {
-  while (grad.defined()) {
+  while (grad.defined() && has_ended(*storage_of(grad), id)) {
     TensorTransform* const inside = transform_of({&grad, 1});
-    if (!inside || inside->id <= id) break;
     if (stand_ins::is_live(*inside))
-      return inside->within(grad, [id](Tensor x) { return outside_transforms(std::move(x), id); });
+      return inside->within({grad}, [id](const std::vector<Tensor>& x) { return outside_transforms(x[0], id); });
     grad = inside->leave(grad);
   }
   return grad;

@@ -24,8 +24,10 @@ class TensorTransform : public Transform {
   virtual Tensor leave(const Tensor& grad) = 0;
   // See constant() below.
   virtual Tensor constant_of(const Tensor& x) = 0;
-  // f of the tensor behind a stand-in of this transform, as a stand-in again. f keeps the shape of one example.
-  virtual Tensor within(const Tensor& x, const std::function<Tensor(Tensor)>& f) = 0;
+  // f of what the tensors stand for in this transform, as a stand-in again. f is linear; it sees shapes with added_axes()
+  // more axes in front, and its result has them too. f takes undefined tensors for zeros, but not all are undefined.
+  virtual Tensor within(const std::vector<Tensor>& x, const std::function<Tensor(const std::vector<Tensor>&)>& f) = 0;
+  virtual int added_axes() const = 0;
   // A tensor of x's shape, NaN where a value behind an element is. Not recorded.
   virtual Tensor any_nan(const Tensor& x) = 0;
 };

@@ -170,6 +170,8 @@ def _picked(argnums: int | Sequence[int], args: tuple[Any, ...], name: str) -> A
         if not -len(args) <= each < len(args):
             raise ValueError(f"[{name}] argnums has {each}, and the call {len(args)} positional arguments: give the number "
                              "of one of them")
+    if len({each % len(args) for each in numbers}) < len(numbers):
+        raise ValueError(f"[{name}] argnums is {numbers}: give each argument once")
     picked = tuple(args[each] for each in numbers)
     return picked[0] if isinstance(argnums, int) else picked
 
@@ -317,6 +319,12 @@ def _divided(rows: Tensor, like: list[Tensor], axis: int) -> list[Tensor]:
     return parts
 
 
+def _require_floating(results: list[Tensor], name: str) -> None:
+    for each in results:
+        if not each.dtype.is_floating_point:
+            raise ValueError(f"[{name}] a result is {each.dtype}, which has no derivatives: return it as aux, or cast it")
+
+
 def jacrev(func: _Function, argnums: int | Sequence[int] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
            ) -> _Function:
     """Returns a function that returns func's Jacobian for the arguments `argnums`, in reverse mode: for each result, in the
@@ -332,6 +340,7 @@ def jacrev(func: _Function, argnums: int | Sequence[int] = 0, *, has_aux: bool =
 
         results, pullback, *aux = vjp(of_picked, _picked(argnums, args, "jacrev"), has_aux=has_aux)
         outputs, form = _flat(results, "jacrev", "the function's result")
+        _require_floating(outputs, "jacrev")
         if not sum(y.numel() for y in outputs):
             inputs, input_form = _tensors_in(_picked(argnums, args, "jacrev"))
             empty = [put_together(input_form, [y.new_zeros((*y.shape, *x.shape)) for x in inputs]) for y in outputs]
@@ -368,6 +377,7 @@ def jacfwd(func: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fa
             return (put_together(output_form, empty), extra) if has_aux else put_together(output_form, empty)
         columns, aux = vmap(along, randomness=randomness, chunk_size=chunk_size)(*_basis(inputs))
         outputs, output_form = _tensors_in(columns)
+        _require_floating(outputs, "jacfwd")
         made = [put_together(form, _divided(each.movedim(0, -1), inputs, each.ndim - 1)) for each in outputs]
         result = put_together(output_form, made)
         return (result, put_together(_tensors_in(aux)[1], [x[0] for x in _tensors_in(aux)[0]])) if has_aux else result

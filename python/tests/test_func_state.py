@@ -266,3 +266,12 @@ def test_memory_of_tensors_kept_past_a_recording():
     kept.clear()
     fresh = [ones(3) + i for i in range(200)]
     assert [each.tolist() for each in fresh] == [[1 + i] * 3 for i in range(200)]
+
+
+def test_what_jacobians_refuse():
+    for numbers in ((0, 0), (1, -1)):
+        with pytest.raises(ValueError, match="each argument once"):
+            func.grad(lambda a, b: (a * b).sum(), numbers)(ones(3), ones(3))
+    for jacobian in (func.jacrev, func.jacfwd):
+        with pytest.raises(ValueError, match="has no derivatives"):
+            jacobian(lambda a: a.argmax())(ones(3))

@@ -25,7 +25,21 @@ struct Scopes {
   std::vector<Transform*> all;
   size_t seen = 0, plain = 0;
   const Storage* writing = nullptr;
-  uint32_t version = 0;  // of `writing`, before the write raised it
+  uint32_t version = 0;                // of `writing`, before the write raised it
+  const Storage* announced = nullptr;  // an output of the op that a transform runs, if it was `writing`
+};
+
+// Sets Scopes::announced for its lifetime.
+class Announced {
+ public:
+  Announced(const Storage*& place, const Storage* storage) : place_(place), before_(std::exchange(place, storage)) {}
+  ~Announced() { place_ = before_; }
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+
+ private:
+  const Storage*& place_;
+  const Storage* before_;
 };
 Scopes& scopes() {
   static thread_local Scopes here;
@@ -70,13 +84,30 @@ Transform* transform_for(const OpCall& call) {
 }
 }  // namespace
 
+namespace {
+// Whether a write into the storage is the write that note_writing announced. The version tells, because another storage may have the
+// same address since.
+bool is_announced(const Storage& storage) {
+  Scopes& s = scopes();
+  if (s.writing != &storage || s.version + 1 != storage.version) return false;
+  s.writing = nullptr;
+  return true;
+}
+}  // namespace
+
 std::optional<bool> run(const OpCall& call, bool may_decline) {
   if (!is_on()) return {};
+  Scopes& s = scopes();
+  const Storage* announced = nullptr;
+  for (int i = 0; i < call.outputs; ++i)
+    if (is_announced(*call.storages[i])) announced = call.storages[i];
   if (Transform* const found = transform_for(call)) {
     const Below below(*found);
+    const Announced present(s.announced, announced);
     return found->run(call, may_decline);
   }
-  for (int i = 0; i < call.outputs; ++i) note_made(*call.storages[i]);
+  for (int i = 0; i < call.outputs; ++i)
+    if (call.storages[i] != announced) note_made(*call.storages[i]);
   return {};
 }
 
@@ -143,20 +174,10 @@ Below::Below(const Transform& transform) : before_(scopes().seen) {
 }
 Below::~Below() { scopes().seen = before_; }
 
-namespace {
-// Whether the present op is the write that note_writing announced. The version tells, because another storage may have the
-// same address since.
-bool is_announced(const Storage& storage) {
-  Scopes& s = scopes();
-  if (s.writing != &storage || s.version + 1 != storage.version) return false;
-  s.writing = nullptr;
-  return true;
-}
-}  // namespace
-
 void note_made(Storage& storage) {
   const Scopes& s = scopes();
-  if (!s.all.empty() && !is_announced(storage)) storage.made_under = s.all.back()->id;
+  if (s.all.empty() || is_announced(storage) || s.announced == &storage) return;
+  storage.made_under = s.all.back()->id;
 }
 
 void note_writing(const Storage& storage) {
@@ -175,7 +196,7 @@ uint32_t version_of(const Storage& storage) {
 }
 
 void require_inside(const Storage& storage, const Transform& transform) {
-  if (!is_announced(storage)) return;
+  if (scopes().announced != &storage) return;
   const uint64_t own = storage.stand_in ? storage.stand_in->transform->id : 0;
   const std::string what = transform.what;
   if (!is_live(transform)) {
