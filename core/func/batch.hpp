@@ -25,8 +25,8 @@ class Batch final : public TensorTransform, public std::enable_shared_from_this<
   int added_axes() const override { return 1; }
   Tensor any_nan(const Tensor& x) override;
 
-  // One example of x, whose examples lie along an axis; and all examples of y along an axis. A tensor that stands in an inner
-  // transform does so afterwards, too: inner transforms lie on top. Both are recorded.
+  // One example of x, whose examples lie along an axis; and all examples of y along an axis. A tensor that stands in an
+  // inner transform does so afterwards, too: inner transforms lie on top. Both are recorded.
   Tensor wrap(const Tensor& x, int axis);
   Tensor unwrap(const Tensor& y, int axis);
 

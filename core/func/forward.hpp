@@ -22,8 +22,8 @@ class Forward final : public TensorTransform, public std::enable_shared_from_thi
   int added_axes() const override { return 0; }
   Tensor any_nan(const Tensor& x) override;
 
-  // x with a tangent of the same shape, dtype and device, or of zero if undefined; its inverses. tangent() is undefined where
-  // it is known to be zero. A tensor that stands in an inner transform does so afterwards, too. All are recorded.
+  // x with a tangent of the same shape, dtype and device, or of zero if undefined; its inverses. tangent() is undefined
+  // where it is known to be zero. A tensor that stands in an inner transform does so afterwards, too. All are recorded.
   Tensor pair(const Tensor& x, const Tensor& tangent);
   Tensor primal(const Tensor& y);
   Tensor tangent(const Tensor& y);

@@ -82,11 +82,9 @@ Transform* transform_for(const OpCall& call) {
     if (s.all[i]->takes_random()) return s.all[i];
   return nullptr;
 }
-}  // namespace
 
-namespace {
-// Whether a write into the storage is the write that note_writing announced. The version tells, because another storage may have the
-// same address since.
+// Whether a write into the storage is the write that note_writing announced. The version tells, because another storage may
+// have the same address since.
 bool is_announced(const Storage& storage) {
   Scopes& s = scopes();
   if (s.writing != &storage || s.version + 1 != storage.version) return false;
