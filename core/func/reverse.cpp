@@ -1,5 +1,6 @@
 #include <core/autograd/node.hpp>
 #include <core/autograd/rule.hpp>
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/func/vjp.hpp>
 

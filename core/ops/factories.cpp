@@ -2,6 +2,7 @@
 
 #include <core/ops/extent.hpp>
 #include <core/ops/run.hpp>
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/generator.hpp>
 #include <core/tensor/checked.hpp>
 #include <plugrad/autograd/autograd.hpp>

@@ -2,6 +2,7 @@
 
 #include <core/autograd/autocast.hpp>
 #include <core/autograd/rule.hpp>
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/platform.hpp>
 #include <core/steps/call_key.hpp>

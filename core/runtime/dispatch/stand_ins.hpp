@@ -8,8 +8,8 @@
 // A stand-in ends with its storage, which may be later than the transform's function: a graph keeps both for gradients.
 #pragma once
 #include <core/runtime/dispatch/dispatch.hpp>
+#include <core/runtime/dispatch/stand_in_count.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,10 +49,6 @@ struct StandIn {
 };
 
 namespace stand_ins {
-
-// The number of stand-ins and of living transforms in the process. While it is not 0, no op takes the fast path.
-inline constinit std::atomic<uint64_t> count{0};
-inline bool is_on() { return count.load(std::memory_order_relaxed) != 0; }
 
 // Makes a storage a stand-in, or replaces what it stands for.
 void set(Storage& storage, StandIn stand_in);

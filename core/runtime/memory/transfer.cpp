@@ -1,5 +1,6 @@
 #include <core/runtime/memory/transfer.hpp>
 
+#include <core/runtime/dispatch/stand_ins.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/observe/observed.hpp>
 #include <core/runtime/plugins/foreign.hpp>

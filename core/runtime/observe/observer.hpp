@@ -7,7 +7,7 @@
 // function tells the observer. The counts of references stay as they are, because autograd reads them.
 #pragma once
 #include <core/runtime/device_state.hpp>
-#include <core/runtime/dispatch/stand_ins.hpp>
+#include <core/runtime/dispatch/stand_in_count.hpp>
 #include <core/runtime/local.hpp>
 
 #include <atomic>
