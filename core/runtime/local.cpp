@@ -5,6 +5,7 @@
 #include <core/runtime/plugins/platform.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -52,6 +53,9 @@ Local::~Local() {
 [[gnu::noinline, gnu::cold]] Local& make_local() {
   static platform::ThreadEnd& end = *new platform::ThreadEnd(end_thread);
   auto made = std::make_unique<Local>();
+  // libstdc++ allocates a thread's state of exceptions at their first use, and the process ends if memory is short then, as
+  // when std::bad_alloc is the first exception.
+  [[maybe_unused]] const volatile int first_use = std::uncaught_exceptions();
   end.set(made.get());
   return *(tls = made.release());
 }
