@@ -107,7 +107,7 @@ Tensor logspace(double start, double end, int64_t steps, double base, DType dtyp
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   Tensor made = empty(state_of(device), shape, id_of(dtype));
-  if (stand_ins::has_scope()) stand_ins::note_made(*storage_of(made));  // no op does
+  stand_ins::note_made(*storage_of(made));  // no op does
   return made;
 }
 Tensor empty_like(const Tensor& like) {

@@ -13,6 +13,7 @@
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -121,12 +122,13 @@ void check(const char* name, plugrad_status status) {
   if (status) throw_status(status, name, take_report());
 }
 
+using All = std::span<const Tensor>;
+using TangentRule = std::function<std::vector<Tensor>(All outputs, All inputs, All tangents)>;
+
 // A factorisation. Replays of a step run it again.
-using TangentRule = std::vector<Tensor> (*)(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                                            std::span<const Tensor> tangents);
 template <class F> class FactorTask final : public HostTask {
  public:
-  FactorTask(std::string what, F f, TangentRule rule) : what_(std::move(what)), f_(std::move(f)), rule_(rule) {}
+  FactorTask(std::string what, F f, TangentRule rule) : what_(std::move(what)), f_(std::move(f)), rule_(std::move(rule)) {}
   void call(std::span<const Tensor> operands) override { f_(operands); }
   std::string text() const override { return what_; }
   bool has_effects() const override { return false; }
@@ -145,14 +147,9 @@ template <class F> class FactorTask final : public HostTask {
 template <class F>
 void run_task(const char* name, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, TangentRule rule,
               F f) {
-  run_in_step(std::make_shared<FactorTask<F>>(name, std::move(f), rule), outputs, inputs);
+  run_in_step(std::make_shared<FactorTask<F>>(name, std::move(f), std::move(rule)), outputs, inputs);
 }
 
-// The present tangents of a system that a task solves in place.
-using All = std::span<const Tensor>;
-std::vector<Tensor> permuted_tangents(All, All inputs, All tangents, bool backwards) {
-  return {Factors("linalg.lu", inputs[1]).swap_rows(inputs[0], contiguous(tangents[1]), backwards)};
-}
 // Of y = a^-1 x, where x has been overwritten: a^-1 (the tangent of x - the tangent of a's triangle times y).
 std::vector<Tensor> solved_tangents(All outputs, All inputs, All tangents, bool upper, bool unit) {
   Tensor right = tangents[1];
@@ -162,12 +159,6 @@ std::vector<Tensor> solved_tangents(All outputs, All inputs, All tangents, bool 
     right = right.defined() ? sub(right, taken) : neg(taken);
   }
   return {Factors("linalg.solve_triangular", inputs[0]).solve_triangular(inputs[0], contiguous(right), upper, unit)};
-}
-template <bool kBackwards> std::vector<Tensor> permuted(All outputs, All inputs, All tangents) {
-  return permuted_tangents(outputs, inputs, tangents, kBackwards);
-}
-template <bool kUpper, bool kUnit> std::vector<Tensor> solved(All outputs, All inputs, All tangents) {
-  return solved_tangents(outputs, inputs, tangents, kUpper, kUnit);
 }
 }  // namespace
 
@@ -189,7 +180,10 @@ Factors::Lu Factors::lu(const Tensor& a, Pivots allowed) const {
 
 Tensor Factors::swap_rows(const Tensor& pivots, const Tensor& x, bool backwards) const {
   const Tensor swapped = clone(x);
-  run_task(name_, {swapped}, {pivots, swapped}, backwards ? permuted<true> : permuted<false>,
+  const auto rule = [backwards](All, All inputs, All tangents) -> std::vector<Tensor> {
+    return {Factors("linalg.lu", inputs[1]).swap_rows(inputs[0], contiguous(tangents[1]), backwards)};
+  };
+  run_task(name_, {swapped}, {pivots, swapped}, rule,
            [name = name_, table = table_, backwards](std::span<const Tensor> all) {
              const plugrad_matrices rows = matrices(all[0]), order = matrices(all[1], true);
              const uint32_t flags = backwards ? PLUGRAD_LINALG_BACKWARDS : 0;
@@ -201,9 +195,9 @@ Tensor Factors::swap_rows(const Tensor& pivots, const Tensor& x, bool backwards)
 Tensor Factors::solve_triangular(const Tensor& a, const Tensor& x, bool upper, bool unit) const {
   const Tensor solution = clone(x);
   const auto flags = static_cast<uint32_t>((upper ? PLUGRAD_LINALG_UPPER : 0) | (unit ? PLUGRAD_LINALG_UNIT : 0));
-  const TangentRule rule = upper  ? unit ? solved<true, true> : solved<true, false>
-                            : unit ? solved<false, true>
-                                  : solved<false, false>;
+  const auto rule = [upper, unit](All outputs, All inputs, All tangents) {
+    return solved_tangents(outputs, inputs, tangents, upper, unit);
+  };
   run_task(name_, {solution}, {a, solution}, rule, [name = name_, table = table_, flags](std::span<const Tensor> all) {
     const plugrad_matrices solved = matrices(all[0]), matrix = matrices(all[1]);
     check(name, table->solve_triangular(device_of(all[1]).handle, dtype_of(all[1]), &matrix, &solved, flags));
