@@ -145,8 +145,9 @@ def _mapped(func: _Function, form: Any, given: list[Tensor], axes: list[int | No
 
 def _in_chunks(func: _Function, form: Any, given: list[Tensor], axes: list[int | None], size: int, out_dims: Any,
                randomness: str, chunk_size: int) -> Any:
-    parts, forms = [], []
+    parts: list[list[Tensor]] = []
     places: list[int | None] = []
+    form_of_result: Any = None
     states = {x.device: _plugrad.generator_state(x.device) for x in given} if randomness == "same" else {}
     for start in range(0, size, chunk_size):
         for device, state in states.items():
@@ -154,12 +155,11 @@ def _in_chunks(func: _Function, form: Any, given: list[Tensor], axes: list[int |
         count = min(chunk_size, size - start)
         chunk = [x if axis is None else x.narrow(axis, start, count) for x, axis in zip(given, axes, strict=True)]
         made = _mapped(func, form, chunk, axes, count, out_dims, randomness)
-        results, result_form = _flat(made, "vmap", "the function's result")
+        results, form_of_result = _flat(made, "vmap", "the function's result")
         parts.append(results)
-        forms.append(result_form)
         places = _axes_of(out_dims, made, "vmap")
     joined = [_plugrad.cat(list(each), axis or 0) for each, axis in zip(zip(*parts, strict=True), places, strict=True)]
-    return put_together(forms[0], joined)
+    return put_together(form_of_result, joined)
 
 
 # --- Reverse mode.
