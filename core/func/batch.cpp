@@ -2,6 +2,7 @@
 
 #include <core/autograd/rule.hpp>
 #include <core/autograd/sum.hpp>
+#include <core/func/batched_call.hpp>
 #include <core/runtime/generator.hpp>
 #include <core/tensor/reach.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -52,11 +53,6 @@ Tensor squeezed_sum(const Tensor& x) {
   return sum_to(x, rest);
 }
 }  // namespace
-
-const StandIn* Batch::behind(const Storage* storage) const {
-  const StandIn* const found = storage ? storage->stand_in : nullptr;
-  return found && found->transform.get() == this ? found : nullptr;
-}
 
 // --- Arguments and results.
 

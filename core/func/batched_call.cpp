@@ -1,5 +1,4 @@
-// How vmap runs each op: one call with one more axis where the op has such a form, else a call for each example.
-#include <core/func/batch.hpp>
+#include <core/func/batched_call.hpp>
 
 #include <core/tensor/impl.hpp>
 
@@ -91,12 +90,12 @@ bool BatchedCall::fold(size_t i, int axis) {
   return true;
 }
 
-// axes: for each operand, or a single number for all of them; -1: shared by all examples.
 bool BatchedCall::fold_all(std::initializer_list<int> axes) {
-  const auto axis = [&](size_t i) { return axes.size() == 1 ? *axes.begin() : axes.begin()[i]; };
-  for (size_t i = 0; i < operands(); ++i) {
-    if (axis(i) < 0) keep(i);
-    else if (!fold(i, axis(i))) return false;
+  size_t i = 0;
+  for (const int axis : axes) {
+    if (axis < 0) keep(i);
+    else if (!fold(i, axis)) return false;
+    ++i;
   }
   return true;
 }
@@ -198,7 +197,7 @@ std::optional<bool> BatchedCall::rows(bool may_decline, size_t first_parameter, 
   return submit(call_.attributes, may_decline);
 }
 
-// Examples with a weight of their own are groups of channels; else they are a part of the batch.
+// Examples that have a weight each are groups of channels; else they are a part of the batch.
 std::optional<bool> BatchedCall::convolution(bool may_decline) {
   auto block = *static_cast<const plugrad_convolution*>(call_.attributes);
   const uint32_t op = call_.opcode;

@@ -49,11 +49,6 @@ plugrad_view moved(const plugrad_view& v, const Storage& stand_in, Storage& memo
 }
 }  // namespace
 
-const StandIn* Forward::behind(const Storage* storage) const {
-  const StandIn* const found = storage ? storage->stand_in : nullptr;
-  return found && found->transform.get() == this ? found : nullptr;
-}
-
 // --- Pairs and their parts.
 
 Tensor Forward::paired(const Tensor& x, const Tensor& direction) {

@@ -28,8 +28,6 @@ class Forward final : public TensorTransform, public std::enable_shared_from_thi
   Tensor primal(const Tensor& y);
   Tensor tangent(const Tensor& y);
 
-  const StandIn* behind(const Storage* storage) const;
-
  private:
   Tensor paired(const Tensor& x, const Tensor& tangent);
   Tensor recorded_tangent(Tensor tangent, const Tensor& y);
@@ -49,7 +47,7 @@ struct ForwardCall {
   std::vector<Tensor> outputs, inputs;  // an immediate is a tensor of the first output's shape
   std::vector<Tensor> tangents;         // of the inputs; undefined: zero
 
-  // The op with other inputs in new outputs; an undefined tensor stands for the op's own input.
+  // Runs the op again with other inputs, and returns new outputs. An undefined tensor leaves the op's own input in place.
   std::vector<Tensor> again(const std::vector<Tensor>& replaced) const;
 };
 

@@ -50,6 +50,11 @@ Scopes& scopes() {
 Transform::Transform(const char* name) : id(next_id()), what(name) { add_to_count(1); }
 Transform::~Transform() { add_to_count(static_cast<uint64_t>(-1)); }
 
+const StandIn* Transform::behind(const Storage* storage) const {
+  const StandIn* const found = storage ? storage->stand_in : nullptr;
+  return found && found->transform.get() == this ? found : nullptr;
+}
+
 namespace stand_ins {
 
 void set(Storage& storage, StandIn stand_in) {

@@ -16,6 +16,8 @@
 
 namespace plugrad {
 
+struct StandIn;
+
 class Transform {
  public:
   explicit Transform(const char* what);
@@ -32,6 +34,8 @@ class Transform {
   // reads. Throws Error (invalid) unless each element has one value.
   virtual Storage& readable(Storage& stand_in, uint64_t& offset) const = 0;
   virtual bool has_one_value() const = 0;
+  // What a storage stands for in this transform; null if it does not stand in it, and for a null storage.
+  const StandIn* behind(const Storage* storage) const;
 
   const uint64_t id;       // rises: a transform inside another has the larger number
   const char* const what;  // "vmap"
