@@ -1,4 +1,6 @@
 // Optimisers and their groups of parameters.
+#include <python/optimizers.hpp>
+
 #include <python/own_optimizers.hpp>
 #include <python/parameter_groups.hpp>
 
@@ -67,19 +69,6 @@ std::vector<nn::ParameterGroup> groups_of(const nb::list& parameters) {
   return groups;
 }
 
-// The optimiser keeps the Python objects of the parameters, so that a pickle of a model and its optimiser holds each
-// parameter once.
-template <class T, class Options>
-void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const Options& options) {
-  const nb::list all = listed(parameters);
-  new (self.p) T(groups_of(all), lr, options);
-  nb::list kept;
-  if (nb::isinstance<nb::dict>(all[0]))
-    for (const nb::handle each : all) kept.append(nb::cast<nb::dict>(each)["params"]);
-  else kept.append(all);
-  self.h.attr("_parameters") = kept;
-}
-
 void add_group(nb::handle self, const nb::dict& given) {
   if (is_own(self)) return void(call_own("add_param_group", self, given));
   nb::list one;
@@ -87,22 +76,6 @@ void add_group(nb::handle self, const nb::dict& given) {
   const nb::dict group = nb::cast<nb::dict>(listed(one)[0]);
   nb::cast<nn::Optimizer&>(self).add_param_group(group_of(group));
   self.attr("_parameters").attr("append")(group["params"]);
-}
-
-std::pair<double, double> two(const nb::tuple& betas, const char* name) {
-  if (betas.size() != 2) throw nb::value_error((std::string("[") + name + "] betas must be two numbers").c_str());
-  const auto number = [&](size_t i) {
-    return taken<double>(betas[i], std::string("[") + name + "] an element of betas", "a number");
-  };
-  return {number(0), number(1)};
-}
-
-template <class T>
-void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
-                    double eps, double weight_decay, bool amsgrad, const nb::object&, bool maximize, const nb::object&) {
-  if (maximize) throw nb::value_error("[adam] maximize is not supported: negate the loss");
-  const auto [beta1, beta2] = two(betas, "adam");
-  construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay, amsgrad});
 }
 
 // A state is a dict of tensors that save() takes. It holds the optimiser's tensors, the number of steps, and each option of
@@ -203,9 +176,25 @@ nb::object group_views(nb::handle self) {
   return all;
 }
 
+nb::object step_lbfgs(nn::LBFGS& optimizer, const nb::object& closure) {
+  if (closure.is_none())
+    throw nb::type_error("[LBFGS] step needs a closure, which computes the loss and its gradient again");
+  nb::object first;
+  (void)optimizer.step([&]() -> Tensor {
+    const EnableGrad recorded;
+    const nb::object loss = closure();
+    if (!first.is_valid()) first = loss;
+    Tensor tensor;
+    if (nb::try_cast(loss, tensor)) return tensor;
+    return scalar(taken<double>(nb::float_(loss), "[LBFGS] the result of the closure", "a loss"), DType::f64);
+  });
+  return first;
+}
+
 nb::object step(nb::handle self, const nb::object& closure) {
   if (is_own(self)) throw nb::type_error("[Optimizer] the class has no method step(closure=None): define one");
   nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
+  if (auto* const lbfgs = dynamic_cast<nn::LBFGS*>(&optimizer)) return step_lbfgs(*lbfgs, closure);
   const nb::object loss = closure.is_none() ? nb::none() : closure();
   unlocked([&] { optimizer.step(); });
   return loss;
@@ -257,62 +246,22 @@ void bind_base(nb::module_& m) {
       .def("__reduce__", pickled);
 }
 
-void bind_adams(nb::module_& m) {
-  nb::class_<nn::Adam, nn::Optimizer>(
-      m, "Adam",
-      "Adam, as torch.optim.Adam. foreach and fused are accepted and ignored: the steps of all parameters are fused if the "
-      "device supports it. Raises ValueError for maximize.")
-      .def("__init__", construct_adam<nn::Adam>, nb::arg("params"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0,
-           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("foreach") = nb::none(), nb::arg("maximize") = false,
-           nb::arg("fused") = nb::none());
-  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW. See Adam.")
-      .def("__init__", construct_adam<nn::AdamW>, nb::arg("params"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01,
-           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("foreach") = nb::none(), nb::arg("maximize") = false,
-           nb::arg("fused") = nb::none());
-}
 }  // namespace
+
+nb::list construct_optimizer(const nb::object& parameters, const std::function<void(nn::ParameterGroups)>& make) {
+  const nb::list all = listed(parameters);
+  make(groups_of(all));
+  nb::list kept;
+  if (nb::isinstance<nb::dict>(all[0]))
+    for (const nb::handle each : all) kept.append(nb::cast<nb::dict>(each)["params"]);
+  else kept.append(all);
+  return kept;
+}
 
 void bind_optimizers(nb::module_& m) {
   bind_groups(m);
   bind_base(m);
-  bind_adams(m);
-  nb::class_<nn::SGD, nn::Optimizer>(m, "SGD", "Stochastic gradient descent, as torch.optim.SGD with dampening 0.")
-      .def(
-          "__init__",
-          [](nb::pointer_and_handle<nn::SGD> self, const nb::object& parameters, double lr, double momentum,
-             double dampening, double weight_decay, bool nesterov, bool maximize, const nb::object&, const nb::object&) {
-            if (maximize) throw nb::value_error("[SGD] maximize is not supported: negate the loss");
-            if (dampening != 0) throw nb::value_error("[SGD] dampening is not supported: leave it at 0");
-            construct(self, parameters, lr, nn::SGDOptions{momentum, weight_decay, nesterov});
-          },
-          nb::arg("params"), nb::arg("lr") = 1e-3, nb::arg("momentum") = 0.0, nb::arg("dampening") = 0.0,
-          nb::arg("weight_decay") = 0.0, nb::arg("nesterov") = false, nb::kw_only(), nb::arg("maximize") = false,
-          nb::arg("foreach") = nb::none(), nb::arg("fused") = nb::none());
-  nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop", "RMSprop, as torch.optim.RMSprop.")
-      .def(
-          "__init__",
-          [](nb::pointer_and_handle<nn::RMSprop> self, const nb::object& parameters, double lr, double alpha, double eps,
-             double weight_decay, double momentum, bool centered, const nb::object&) {
-            construct(self, parameters, lr, nn::RMSpropOptions{alpha, eps, weight_decay, momentum, centered});
-          },
-          nb::arg("params"), nb::arg("lr") = 1e-2, nb::arg("alpha") = 0.99, nb::arg("eps") = 1e-8,
-          nb::arg("weight_decay") = 0.0, nb::arg("momentum") = 0.0, nb::arg("centered") = false, nb::kw_only(),
-          nb::arg("foreach") = nb::none());
-  nb::class_<nn::Lion, nn::Optimizer>(
-      m, "Lion",
-      "Lion: makes steps of size lr against the sign of a mean of the gradients. Chen et al., Symbolic Discovery of "
-      "Optimization Algorithms, 2023.")
-      .def(
-          "__init__",
-          [](nb::pointer_and_handle<nn::Lion> self, const nb::object& parameters, double lr, const nb::tuple& betas,
-             double weight_decay) {
-            const auto [beta1, beta2] = two(betas, "lion");
-            construct(self, parameters, lr, nn::LionOptions{beta1, beta2, weight_decay});
-          },
-          nb::arg("params"), nb::arg("lr") = 1e-4, nb::arg("betas") = nb::make_tuple(0.9, 0.99),
-          nb::arg("weight_decay") = 0.0);
+  bind_kinds(m);
 }
 
 }  // namespace plugrad::python

@@ -2,6 +2,7 @@
 #pragma once
 #include <python/binding.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,13 @@ struct GroupView {
   nn::Optimizer& get() const { return nb::cast<nn::Optimizer&>(optimizer); }
 };
 
-// Returns the names of an optimiser's options in Python: betas for beta1 and beta2.
+// Returns the names of an optimiser's options in Python, such as betas for beta1 and beta2.
 std::vector<std::string> names_of(const nn::Optimizer& optimizer);
 nb::object option_of(const nn::Optimizer& optimizer, const std::string& name, size_t group);
 
-// Converts an option from Python and calls `write(name, number)`, for betas twice.
-template <class Write> void write_option(const std::string& name, nb::handle value, Write write) {
-  const auto number = [&](nb::handle given) { return taken<double>(nb::float_(given), "[optimizer] " + name, "a number"); };
-  if (name != "betas") return write(name, number(value));
-  const nb::tuple betas = nb::tuple(nb::borrow(value));
-  if (betas.size() != 2) throw nb::value_error("[optimizer] betas must be two numbers");
-  write("beta1", number(betas[0]));
-  write("beta2", number(betas[1]));
-}
+// Converts an option from Python and calls `write(name, number)`, for each number of a tuple, such as betas.
+void write_option(const std::string& name, nb::handle value,
+                  const std::function<void(const std::string& option, double number)>& write);
 
 void bind_groups(nb::module_& m);
 

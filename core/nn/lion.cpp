@@ -1,22 +1,23 @@
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/ops/elementwise.hpp>
 
 #include <utility>
 
 namespace plugrad::nn {
 namespace {
-enum { kLionRate, kLionBeta1, kLionBeta2, kLionWeightDecay };
+enum { kLionRate, kLionBeta1, kLionBeta2, kLionWeightDecay, kLionMaximize };
 }
 
-Lion::Lion(std::vector<ParameterGroup> groups, double lr, LionOptions options)
-    : Optimizer(
-          "lion",
-          {{"lr", lr}, {"beta1", options.beta1, 1}, {"beta2", options.beta2, 1}, {"weight_decay", options.weight_decay}},
-          {{"exp_avg"}}) {
-  add_groups(std::move(groups));
+Lion::Lion(ParameterGroups parameters, double lr, LionOptions options)
+    : Optimizer("lion",
+                {{"lr", lr},
+                 {"beta1", options.beta1, 1},
+                 {"beta2", options.beta2, 1},
+                 {"weight_decay", options.weight_decay},
+                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                {{"exp_avg"}}) {
+  add_groups(std::move(parameters));
 }
-Lion::Lion(std::vector<Tensor> parameters, double lr, LionOptions options)
-    : Lion(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
 
 void Lion::update(const Update& u, Updates&) {
   Tensor& mean = slot(0, u);

@@ -3,12 +3,15 @@
 #include <core/runtime/observe/observer.hpp>
 #include <core/runtime/observe/step_part.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <memory>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -33,8 +36,11 @@ std::string joined(const std::vector<std::string>& names) {
 }
 }  // namespace
 
-Optimizer::Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots)
-    : name_(name), slots_(std::move(slots)), options_(std::move(options)) {}
+Optimizer::Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots, std::vector<Number> numbers)
+    : name_(name), options_(std::move(options)), slots_(std::move(slots)), numbers_(std::move(numbers)) {
+  const auto maximize = std::ranges::find(options_, std::string_view("maximize"), &Option::name);
+  maximize_ = static_cast<size_t>(maximize - options_.begin());
+}
 
 Optimizer::~Optimizer() = default;
 
@@ -51,10 +57,12 @@ Optimizer::Captured& Optimizer::Captured::operator=(const Captured&) {
 
 void Optimizer::require_option(size_t option, double value) const {
   const Option& expected = options_[option];
-  if (value >= 0 && value < expected.below) return;
+  if (value >= expected.from && value < expected.below) return;
   std::ostringstream text;
-  text << "[" << name_ << "] " << expected.name << " is " << value << ": expected a finite number of at least 0";
-  if (std::isfinite(expected.below)) text << " and below " << expected.below;
+  text << "[" << name_ << "] " << expected.name << " is " << value << ": expected a finite number";
+  constexpr double kMost = std::numeric_limits<double>::max();
+  if (expected.from > -kMost) text << " of at least " << expected.from;
+  if (expected.below < kMost) text << " and below " << expected.below;
   throw Error(Code::invalid, text.str());
 }
 
@@ -71,7 +79,7 @@ void Optimizer::add_param_group(ParameterGroup group) {
   for (const Option& each : options_) added.options.push_back(each.value);
   for (const auto& [name, value] : group.options) added.options[index_of(name)] = value;
   for (size_t i = 0; i < added.options.size(); ++i) require_option(i, added.options[i]);
-  check(added.options);
+  check(added.options, added.parameters);
   const std::vector<Tensor> before = all_parameters();
   for (size_t i = 0; i < added.parameters.size(); ++i) {
     const Tensor& each = added.parameters[i];
@@ -85,14 +93,14 @@ void Optimizer::add_param_group(ParameterGroup group) {
   for (size_t slot = 0; slot < slots_.size(); ++slot)
     for (const Tensor& each : added.parameters)
       slots_[slot].tensors.push_back(has_slot(slot, added.options) ? zeros_like(each) : Tensor());
+  for (Number& each : numbers_) each.values.resize(before.size() + added.parameters.size());
   if (captured_.is) ++observe::changes;
   groups_.push_back(std::move(added));
-  resized();
 }
 
-void Optimizer::add_groups(std::vector<ParameterGroup> groups) {
+void Optimizer::add_groups(ParameterGroups given) {
   for (size_t i = 0; i < options_.size(); ++i) require_option(i, options_[i].value);
-  for (ParameterGroup& each : groups) add_param_group(std::move(each));
+  for (ParameterGroup& each : given.groups) add_param_group(std::move(each));
 }
 
 double Optimizer::option(std::string_view name, size_t group) const {
@@ -105,7 +113,7 @@ void Optimizer::set_option(std::string_view name, double value, size_t group) {
   require_option(option, value);
   std::vector<double> changed = groups_.at(group).options;
   changed[option] = value;
-  check(changed);
+  check(changed, groups_.at(group).parameters);
   observe::unrepeatable("sets an option of an optimiser", "do that outside, also if a schedule does it");
   ++changes_;
   groups_[group].options = std::move(changed);
@@ -127,7 +135,7 @@ double Optimizer::initial_rate(size_t group) {
   return *rate;
 }
 
-void Optimizer::check(std::span<const double>) const {}
+void Optimizer::check(std::span<const double>, const std::vector<Tensor>&) const {}
 bool Optimizer::has_slot(size_t, std::span<const double>) const { return true; }
 
 std::vector<Tensor> Optimizer::all_parameters() const {
@@ -159,22 +167,35 @@ void Optimizer::prepare_slots() {
   prepared_ = changes_;
 }
 
+void Optimizer::count(const Update& update) { ++number(0, update); }
+
 uint64_t Optimizer::advance() {
   ++steps_;
   if (prepared_ != changes_) prepare_slots();
-  return (changes_ << 40) + (count(1) ? static_cast<uint64_t>(steps_) : 0);
+  if (!numbers_.empty()) for_each_update([this](const Update& each) { count(each); });
+  return (changes_ << 40) + (is_counted() ? static_cast<uint64_t>(steps_) : 0);
 }
 
 void Optimizer::apply() {
   const NoGrad unrecorded;
   Updates together;
-  for_each_update([&](const Update& each) { update(each, together); });
+  for_each_update([&](const Update& each) {
+    if (maximize_ == options_.size() || each.options[maximize_] == 0) return update(each, together);
+    const Tensor ascent = neg(each.grad);
+    update({each.parameter, ascent, each.options, each.at}, together);
+  });
   together.run();
 }
 
-void Optimizer::take_back() {
-  --steps_;
-  count(-1);
+void Optimizer::keep_counts(Counts& kept) const {
+  kept.steps = steps_;
+  kept.values.resize(numbers_.size());
+  for (size_t i = 0; i < numbers_.size(); ++i) kept.values[i] = numbers_[i].values;
+}
+
+void Optimizer::restore(const Counts& kept) {
+  steps_ = kept.steps;
+  for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i].values = kept.values[i];
 }
 
 void Optimizer::step() {
@@ -183,10 +204,13 @@ void Optimizer::step() {
     return apply();
   }
   captured_.is = true;
-  observe::run_part({[this] { return advance(); }, [this] { apply(); }, [this] { take_back(); }});
+  const auto before = std::make_shared<Counts>();
+  const auto count = [this, before] {
+    keep_counts(*before);
+    return advance();
+  };
+  observe::run_part({count, [this] { apply(); }, [this, before] { restore(*before); }});
 }
-
-bool Optimizer::count(int) { return false; }
 
 // A module may have moved since the last step, and a changed option may need the slot.
 Tensor& Optimizer::slot(size_t slot, const Update& update) {
@@ -200,6 +224,10 @@ Tensor& Optimizer::slot(size_t slot, const Update& update) {
   return tensor;
 }
 
+Tensor Optimizer::decayed(const Update& u, double weight_decay) {
+  return weight_decay != 0 ? add(u.grad, mul(u.parameter, weight_decay)) : u.grad;
+}
+
 void Optimizer::zero_grad() {
   for (Group& group : groups_)
     for (Tensor& parameter : group.parameters) parameter.clear_grad();
@@ -207,42 +235,110 @@ void Optimizer::zero_grad() {
 
 // --- State.
 
+// Returns tensors on the parameters' devices: the first number as i64, other numbers as f64.
+std::vector<NamedTensor> Optimizer::numbers_as_tensors() const {
+  const std::vector<Tensor> parameters = all_parameters();
+  std::vector<NamedTensor> all;
+  for (const Number& number : numbers_) {
+    if (!number.name) continue;
+    for (size_t i = 0; i < number.values.size(); ++i) {
+      const double value = number.values[i];
+      const Device device = parameters[i].device();
+      all.push_back({number.name + ("." + std::to_string(i)),
+                     &number == numbers_.data() ? Tensor::from(std::vector<int64_t>{static_cast<int64_t>(value)}, {}, device)
+                                                : Tensor::from(std::vector<double>{value}, {}, device)});
+    }
+  }
+  return all;
+}
+
 std::vector<NamedTensor> Optimizer::state() const {
   std::vector<NamedTensor> all;
   for (const Slot& slot : slots_)
     for (size_t i = 0; i < slot.tensors.size(); ++i)
       if (slot.tensors[i].defined()) all.push_back({slot.name + ("." + std::to_string(i)), slot.tensors[i]});
+  const std::vector<NamedTensor> numbers = numbers_as_tensors();
+  all.insert(all.end(), numbers.begin(), numbers.end());
   return all;
 }
 
 namespace {
-const Tensor& find(const std::vector<NamedTensor>& state, const NamedTensor& wanted) {
-  const auto entry = std::ranges::find(state, wanted.name, &NamedTensor::name);
+const Tensor& find(const std::vector<NamedTensor>& state, const std::string& name) {
+  const auto entry = std::ranges::find(state, name, &NamedTensor::name);
   if (entry == state.end() || !entry->tensor.defined())
-    throw Error(Code::invalid, "[load_state] tensor " + wanted.name + " is missing");
-  const Tensor& found = entry->tensor;
-  if (found.shape() != wanted.tensor.shape() || found.dtype() != wanted.tensor.dtype())
-    throw Error(Code::invalid, "[load_state] tensor " + wanted.name + " is " + dtype_name(found.dtype()) + " " +
-                                   found.shape().text() + ", expected " + dtype_name(wanted.tensor.dtype()) + " " +
-                                   wanted.tensor.shape().text());
+    throw Error(Code::invalid, "[load_state] tensor " + name + " is missing");
+  return entry->tensor;
+}
+
+const Tensor& find(const std::vector<NamedTensor>& state, const std::string& name, const Tensor& like) {
+  const Tensor& found = find(state, name);
+  if (found.shape() != like.shape() || found.dtype() != like.dtype())
+    throw Error(Code::invalid, "[load_state] tensor " + name + " is " + dtype_name(found.dtype()) + " " +
+                                   found.shape().text() + ", expected " + dtype_name(like.dtype()) + " " +
+                                   like.shape().text());
   return found;
+}
+
+// Returns a number that a state holds as i64, f32 or f64: PyTorch's states hold f32.
+double number_of(const NamedTensor& given) {
+  const DType dtype = given.tensor.dtype();
+  if (given.tensor.count() == 1) {
+    if (dtype == DType::i64) return static_cast<double>(given.tensor.item<int64_t>());
+    if (dtype == DType::f32) return static_cast<double>(given.tensor.item<float>());
+    if (dtype == DType::f64) return given.tensor.item<double>();
+  }
+  throw Error(Code::invalid, "[load_state] tensor " + given.name + " is " + dtype_name(dtype) + " " +
+                                 given.tensor.shape().text() + ", expected a single number in i64, f32 or f64");
+}
+
+// Throws for a number of steps beyond any training: counting on would overflow.
+void require_steps(const std::string& what, double steps) {
+  constexpr double kMost = static_cast<double>(int64_t{1} << 40);
+  if (steps >= 0 && steps <= kMost) return;
+  std::ostringstream text;
+  text << "[load_state] " << what << " must lie between 0 and 2^40, got " << steps;
+  throw Error(Code::invalid, text.str());
 }
 }  // namespace
 
-void Optimizer::require_steps(const std::string& what, int64_t steps) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  if (steps < 0 || steps > kMost)
-    throw Error(Code::invalid, "[load_state] " + what + " must lie between 0 and 2^40, got " + std::to_string(steps));
+std::vector<std::vector<double>> Optimizer::numbers_in(const std::vector<NamedTensor>& state) const {
+  std::vector<std::vector<double>> all;
+  for (const Number& number : numbers_) {
+    std::vector<double> values = number.values;
+    for (size_t i = 0; number.name && i < values.size(); ++i) {
+      const std::string name = number.name + ("." + std::to_string(i));
+      values[i] = number_of({name, find(state, name)});
+      if (&number == numbers_.data()) require_steps(name, values[i]);
+    }
+    all.push_back(std::move(values));
+  }
+  return all;
+}
+
+// Makes the slots that the groups' options demand, also without a gradient: a changed option may need a slot.
+void Optimizer::complete_slots() {
+  size_t at = 0;
+  for (Group& group : groups_)
+    for (Tensor& parameter : group.parameters) {
+      for (size_t i = 0; i < slots_.size(); ++i)
+        if (has_slot(i, group.options)) slot(i, {parameter, parameter, group.options, at});
+      ++at;
+    }
 }
 
 void Optimizer::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
-  require_steps("steps", steps);
+  require_steps("steps", static_cast<double>(steps));
+  complete_slots();
   std::vector<std::pair<Tensor, Tensor>> copies;
-  for (const NamedTensor& own : state()) copies.emplace_back(own.tensor, find(given, own));
+  for (const Slot& slot : slots_)
+    for (size_t i = 0; i < slot.tensors.size(); ++i)
+      if (const Tensor& own = slot.tensors[i]; own.defined())
+        copies.emplace_back(own, find(given, slot.name + ("." + std::to_string(i)), own));
+  const Counts counts{steps, numbers_in(given)};
   const NoGrad unrecorded;
   for (auto& [own, source] : copies) own.copy_(source);
   ++changes_;
-  steps_ = steps;
+  restore(counts);
 }
 
 }  // namespace plugrad::nn

@@ -1,27 +1,26 @@
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/ops/elementwise.hpp>
 
 #include <utility>
 
 namespace plugrad::nn {
 namespace {
-enum { kRmsRate, kRmsAlpha, kRmsEpsilon, kRmsWeightDecay, kRmsMomentum, kRmsCentered };
+enum { kRmsRate, kRmsAlpha, kRmsEpsilon, kRmsWeightDecay, kRmsMomentum, kRmsCentered, kRmsMaximize };
 enum { kRmsSquares, kRmsVelocity, kRmsMean };
 }  // namespace
 
-RMSprop::RMSprop(std::vector<ParameterGroup> groups, double lr, RMSpropOptions options)
+RMSprop::RMSprop(ParameterGroups parameters, double lr, RMSpropOptions options)
     : Optimizer("rmsprop",
                 {{"lr", lr},
                  {"alpha", options.alpha, 1},
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
                  {"momentum", options.momentum},
-                 {"centered", options.centered ? 1.0 : 0.0}},
+                 {"centered", options.centered ? 1.0 : 0.0},
+                 {"maximize", options.maximize ? 1.0 : 0.0}},
                 {{"square_avg"}, {"momentum_buffer"}, {"grad_avg"}}) {
-  add_groups(std::move(groups));
+  add_groups(std::move(parameters));
 }
-RMSprop::RMSprop(std::vector<Tensor> parameters, double lr, RMSpropOptions options)
-    : RMSprop(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
 
 bool RMSprop::has_slot(size_t slot, std::span<const double> options) const {
   return slot == kRmsSquares || (slot == kRmsVelocity ? options[kRmsMomentum] != 0 : options[kRmsCentered] != 0);
@@ -29,7 +28,7 @@ bool RMSprop::has_slot(size_t slot, std::span<const double> options) const {
 
 void RMSprop::update(const Update& u, Updates&) {
   const double alpha = u.options[kRmsAlpha];
-  const Tensor grad = u.options[kRmsWeightDecay] != 0 ? add(u.grad, mul(u.parameter, u.options[kRmsWeightDecay])) : u.grad;
+  const Tensor grad = decayed(u, u.options[kRmsWeightDecay]);
   Tensor& squares = slot(kRmsSquares, u);
   squares.mul_(alpha);
   squares.add_(mul(grad, grad), 1 - alpha);

@@ -1,6 +1,9 @@
 target_sources(plugrad PRIVATE
   nn/activations.cpp
+  nn/adagrad.cpp
   nn/adam.cpp
+  nn/adam_variants.cpp
+  nn/asgd.cpp
   nn/attention.cpp
   nn/containers.cpp
   nn/convolutions.cpp
@@ -8,12 +11,16 @@ target_sources(plugrad PRIVATE
   nn/init.cpp
   nn/layer_matrix.cpp
   nn/layers.cpp
+  nn/lbfgs.cpp
   nn/lion.cpp
   nn/module.cpp
+  nn/muon.cpp
   nn/normalizations.cpp
   nn/optimizer.cpp
   nn/poolings.cpp
   nn/recurrent.cpp
   nn/rmsprop.cpp
+  nn/rprop.cpp
   nn/schedules.cpp
-  nn/sgd.cpp)
+  nn/sgd.cpp
+  nn/wolfe_search.cpp)

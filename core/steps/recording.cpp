@@ -153,7 +153,7 @@ bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
 // --- Numbers.
 
 // Calls f while the nodes hold the placeholders of a part.
-template <class F> void Recording::with_placeholders(size_t part, const F& f) {
+template <class F> auto Recording::with_placeholders(size_t part, const F& f) {
   struct Exchange {
     Exchange(std::vector<Placeholder>& with, std::vector<GradientPlace>& at) : all(with), places(at) { swap(); }
     ~Exchange() { swap(); }
@@ -164,23 +164,24 @@ template <class F> void Recording::with_placeholders(size_t part, const F& f) {
     std::vector<GradientPlace>& places;
   };
   const Exchange exchanged(placeholders_[part], gradients_);
-  f();
+  return f();
 }
 
 // Either all parts advance, or no part does.
 bool Recording::renumber() {
   for (size_t part = 0; part < placeholders_.size(); ++part) {
-    bool same = true;
-    with_placeholders(part, [&] { same = runner_.advance(part); });
-    if (same) continue;
-    for (size_t i = 0; i < part; ++i) with_placeholders(i, [&] { runner_.plan().trace.parts[i].part.undo(); });
+    if (with_placeholders(part, [&] { return runner_.advance(part); })) continue;
+    undo_parts(part);
     return false;
   }
   return true;
 }
 
-void Recording::undo_parts() {
-  for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { runner_.plan().trace.parts[i].part.undo(); });
+void Recording::undo(size_t part) { with_placeholders(part, runner_.plan().trace.parts[part].part.undo); }
+
+// Undoes the first parts, in reverse: an undo restores what its advance() found.
+void Recording::undo_parts(size_t parts) {
+  while (parts) undo(--parts);
 }
 
 // --- Results.
@@ -227,9 +228,8 @@ void Recording::run() {
   } catch (...) {
     raise_versions();
     runner_.take_back_draws();
-    for (size_t i = 0; i < placeholders_.size(); ++i)
-      if (runner_.missed(runner_.plan().trace.parts[i]))
-        with_placeholders(i, [&] { runner_.plan().trace.parts[i].part.undo(); });
+    for (size_t i = placeholders_.size(); i > 0; --i)
+      if (runner_.missed(runner_.plan().trace.parts[i - 1])) undo(i - 1);
     release();
     throw;
   }
@@ -244,7 +244,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   try {
     bind_outputs(false);
   } catch (...) {
-    undo_parts();
+    undo_parts(placeholders_.size());
     release();
     throw;
   }
@@ -324,7 +324,7 @@ std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tenso
                                                          const std::function<const steps::HostResults&()>& function) {
   find_nodes(arguments);
   if (!renumber()) return std::nullopt;
-  undo_parts();
+  undo_parts(placeholders_.size());
   const struct Release {
     ~Release() { of.release(); }
     Recording& of;

@@ -94,8 +94,9 @@ class Recording {
   void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
-  void undo_parts();
-  template <class F> void with_placeholders(size_t part, const F& f);
+  void undo(size_t part);
+  void undo_parts(size_t parts);
+  template <class F> auto with_placeholders(size_t part, const F& f);
   void bind_arguments(const std::vector<Tensor>& arguments);
   void find_nodes(const std::vector<Tensor>& arguments);
   void release();

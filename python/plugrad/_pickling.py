@@ -38,15 +38,16 @@ def state_of_torch(state: dict[str, Any]) -> dict[str, _plugrad.Tensor]:
                     put(f"step.{i}", int(value), "i64")
                 elif isinstance(value, _plugrad.Tensor):
                     flat[f"{name}.{i}"] = value
+                elif isinstance(value, (int, float)):
+                    put(f"{name}.{i}", float(value), "f64")
+                elif isinstance(value, list):
+                    tensors = [each for each in value if isinstance(each, _plugrad.Tensor)]
+                    flat.update({f"{name}.{i}.{k}": each for k, each in enumerate(tensors)})
         for i, group in enumerate(state["param_groups"]):
-            options = dict(group)
-            for name in ("maximize", "dampening"):
-                if options.get(name):
-                    raise ValueError(f"{name} is not supported, and the state has {name}={options[name]}")
-            options["beta1"], options["beta2"] = options.pop("betas", (0.0, 0.0))
-            for name, value in options.items():
-                if isinstance(value, (int, float)):
-                    put(f"param_groups.{i}.{name}", float(value), "f64")
+            for name, value in group.items():
+                if isinstance(value, (int, float, str)) or name in ("betas", "etas", "step_sizes", "ns_coefficients"):
+                    for option, number in _plugrad._numbers_of_option(name, value).items():
+                        put(f"param_groups.{i}.{option}", number, "f64")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError('[optimizer] the state is not like {"state": {0: {..}}, "param_groups": [{..}]}: '
                          f"{type(error).__name__}: {error}") from None

@@ -96,7 +96,7 @@ def test_groups_of_an_own_optimizer_are_dicts_of_anything():
     assert optimizer.param_groups[2] == {"params": [extra], "lr": 1, "momentum": 0.9, "tag": "all"}
     assert optimizer.defaults == {"lr": 0.1, "momentum": 0.9, "tag": "all"}
     assert repr(optimizer).startswith("Momentum (\nParameter Group 0\n    initial: 3\n    lr: 0.05\n    momentum: 0.9\n")
-    assert "Parameter Group 0\n    lr: 0.5\n" in repr(optim.SGD([extra], lr=0.5))
+    assert "Parameter Group 0\n    dampening: 0.0\n    lr: 0.5\n" in repr(optim.SGD([extra], lr=0.5))
 
 
 def test_the_state_of_an_own_optimizer_is_restored(tmp_path):

@@ -166,26 +166,6 @@ def test_groups_are_mappings():
     assert (group["lr"], group["momentum"]) == (0.25, 0.9)
 
 
-def test_lbfgs_finds_the_minimum_of_rosenbrocks_function():
-    for search in ("strong_wolfe", None):
-        x = nn.Parameter(plugrad.tensor([-1.2, 1.0], dtype="f64"))
-        optimizer = optim.LBFGS([x], lr=1.0 if search else 1e-3, max_iter=100 if search else 20, line_search_fn=search)
-
-        def closure():
-            optimizer.zero_grad()
-            loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
-            loss.backward()
-            return loss
-        first = optimizer.step(closure)
-        assert first.item() == pytest.approx(24.2) and closure().item() < (1e-8 if search else 24)
-        again = optim.LBFGS([x], line_search_fn=search)
-        again.load_state_dict(optimizer.state_dict())
-        assert len(again.state_dict()["moves"]) == len(optimizer.state_dict()["moves"]) > 0
-    for wrong in (dict(params=[]), dict(params=[x], lr=0), dict(params=[x], line_search_fn="armijo")):
-        with pytest.raises(ValueError, match="LBFGS"):
-            optim.LBFGS(**wrong)
-
-
 def test_schedules_go_on():
     parameters = [nn.Parameter([1.0])]
     plateau = optim.lr_scheduler.ReduceLROnPlateau(optim.SGD(parameters, lr=1.0), patience=1)
@@ -349,6 +329,5 @@ def test_an_optimizer_continues_from_a_state_of_pytorch():
     optimizer.load_state_dict(state(maximize=False, foreach=None))
     assert (optimizer.lr, optimizer.param_groups[0]["betas"], optimizer.steps) == (0.25, (0.5, 0.75), 3)
     assert optimizer.state_dict()["exp_avg.0"].tolist() == [0.5]
-    for option, value in (("maximize", True), ("dampening", 0.5)):
-        with pytest.raises(ValueError, match=f"{option} is not supported.*{option}={value}"):
-            optimizer.load_state_dict(state(**{option: value}))
+    optimizer.load_state_dict(state(maximize=True))
+    assert optimizer.param_groups[0]["maximize"] is True

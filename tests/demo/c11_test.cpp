@@ -3,7 +3,7 @@
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/layers.hpp>
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/reduce.hpp>

@@ -2,7 +2,7 @@
 #include <tests/demo/moons.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

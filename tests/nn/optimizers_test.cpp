@@ -1,39 +1,34 @@
 // Compares optimisers with loops in double precision that follow PyTorch's formulas.
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/update.hpp>
+#include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/nn/optimizer_formulas.hpp>
 #include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 namespace plugrad {
 namespace {
 
 using nn::NamedTensor;
-using Numbers = std::vector<double>;
+using test::gradient;
+using test::kStart;
+using test::Numbers;
 constexpr int kSteps = 25;
 
 Numbers numbers_of(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
 Tensor tensor_of(const Numbers& values, DType dtype, Device device = default_device()) {
   if (dtype == DType::f64) return Tensor::from(values, {static_cast<int64_t>(values.size())}, device);
   return Tensor::from(std::vector<float>(values.begin(), values.end()), {static_cast<int64_t>(values.size())}, device);
-}
-const Numbers kStart{0.5, -1.25, 3.0, 0.0, -0.001};
-// A gradient that changes with the step, and is exact in f32 and f64.
-Numbers gradient(int step) {
-  Numbers g;
-  for (size_t i = 0; i < kStart.size(); ++i)
-    g.push_back(static_cast<double>((step * 7 + static_cast<int>(i) * 5) % 11 - 5) / 8);
-  return g;
 }
 
 void expect_all_near(const Numbers& found, const Numbers& wanted, double tolerance) {
@@ -42,103 +37,16 @@ void expect_all_near(const Numbers& found, const Numbers& wanted, double toleran
     EXPECT_NEAR(found[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i]))) << i;
 }
 
-struct Golden {
-  const char* name;
-  std::function<std::unique_ptr<nn::Optimizer>(std::vector<Tensor>)> make;
-  std::function<void(Numbers& p, Numbers& a, Numbers& b, const Numbers& g, int step)> step;  // a, b: the optimiser's state
-};
-
-std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> sgd_loop(double rate, double momentum, double decay,
-                                                                                bool nesterov) {
-  return [=](Numbers& p, Numbers& velocity, Numbers&, const Numbers& grad, int step) {
-    for (size_t i = 0; i < p.size(); ++i) {
-      double g = grad[i] + decay * p[i];
-      if (momentum != 0) {
-        velocity[i] = step == 1 ? g : momentum * velocity[i] + g;
-        g = nesterov ? g + momentum * velocity[i] : velocity[i];
-      }
-      p[i] -= rate * g;
-    }
-  };
-}
-
-std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> adam_loop(double rate, nn::AdamOptions o,
-                                                                                 bool decoupled) {
-  return [=](Numbers& p, Numbers& m, Numbers& v, const Numbers& grad, int step) {
-    for (size_t i = 0; i < p.size(); ++i) {
-      if (decoupled) p[i] *= 1 - rate * o.weight_decay;
-      const double g = decoupled ? grad[i] : grad[i] + o.weight_decay * p[i];
-      m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
-      v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
-      const double corrected = std::sqrt(v[i]) / std::sqrt(1 - std::pow(o.beta2, step)) + o.epsilon;
-      p[i] -= rate / (1 - std::pow(o.beta1, step)) * m[i] / corrected;
-    }
-  };
-}
-
-Golden sgd(const char* name, double rate, nn::SGDOptions o) {
-  return {name, [=](std::vector<Tensor> p) { return std::make_unique<nn::SGD>(std::move(p), rate, o); },
-          sgd_loop(rate, o.momentum, o.weight_decay, o.nesterov)};
-}
-template <class Kind> Golden adam(const char* name, double rate, nn::AdamOptions o) {
-  return {name, [=](std::vector<Tensor> p) { return std::make_unique<Kind>(std::move(p), rate, o); },
-          adam_loop(rate, o, std::is_same_v<Kind, nn::AdamW>)};
-}
-
-Golden rmsprop(const char* name, double rate, nn::RMSpropOptions o) {
-  return {
-      name, [=](std::vector<Tensor> p) { return std::make_unique<nn::RMSprop>(std::move(p), rate, o); },
-      [=, mean = Numbers(kStart.size())](Numbers& p, Numbers& v, Numbers& velocity, const Numbers& grad, int step) mutable {
-        if (step == 1) mean.assign(kStart.size(), 0);
-        for (size_t i = 0; i < p.size(); ++i) {
-          const double g = grad[i] + o.weight_decay * p[i];
-          v[i] = o.alpha * v[i] + (1 - o.alpha) * g * g;
-          mean[i] = o.alpha * mean[i] + (1 - o.alpha) * g;
-          const double variance = o.centered ? v[i] - mean[i] * mean[i] : v[i];
-          velocity[i] = o.momentum * velocity[i] + g / (std::sqrt(variance) + o.epsilon);
-          p[i] -= rate * velocity[i];
-        }
-      }};
-}
-
-Golden lion(const char* name, double rate, nn::LionOptions o) {
-  return {name, [=](std::vector<Tensor> p) { return std::make_unique<nn::Lion>(std::move(p), rate, o); },
-          [=](Numbers& p, Numbers& m, Numbers&, const Numbers& grad, int) {
-            for (size_t i = 0; i < p.size(); ++i) {
-              const double u = o.beta1 * m[i] + (1 - o.beta1) * grad[i];
-              p[i] -= rate * (static_cast<double>(u > 0) - static_cast<double>(u < 0) + o.weight_decay * p[i]);
-              m[i] = o.beta2 * m[i] + (1 - o.beta2) * grad[i];
-            }
-          }};
-}
-
-std::vector<Golden> goldens() {
-  return {sgd("plain", 0.1, {}),
-          sgd("decay", 0.1, {.weight_decay = 0.25}),
-          sgd("momentum", 0.05, {.momentum = 0.9}),
-          sgd("momentum and decay", 0.05, {.momentum = 0.9, .weight_decay = 0.125}),
-          sgd("nesterov", 0.05, {.momentum = 0.75, .nesterov = true}),
-          sgd("nesterov and decay", 0.05, {.momentum = 0.75, .weight_decay = 0.5, .nesterov = true}),
-          adam<nn::Adam>("adam", 0.01, {}),
-          adam<nn::Adam>("adam with decay", 0.01, {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.5}),
-          adam<nn::AdamW>("adamw", 0.01, {.weight_decay = 0.01}),
-          adam<nn::AdamW>("adamw with much decay", 0.1, {.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-4, .weight_decay = 0.75}),
-          rmsprop("rmsprop", 0.01, {.epsilon = 1e-3}),
-          rmsprop("rmsprop, centered", 0.01, {.alpha = 0.75, .epsilon = 0.125, .weight_decay = 0.25, .centered = true}),
-          rmsprop("rmsprop with momentum", 0.01, {.alpha = 0.9, .epsilon = 1e-2, .momentum = 0.5}),
-          lion("lion", 0.0625, {}),
-          lion("lion with decay", 0.0625, {.beta1 = 0.75, .beta2 = 0.5, .weight_decay = 0.5})};
-}
-
-void expect_golden(const Golden& golden, DType dtype, Device device) {
-  SCOPED_TRACE(std::string(golden.name) + " in " + dtype_name(dtype) + " on " + device.name());
+void expect_formula(const test::Formula& formula, DType dtype, Device device) {
+  SCOPED_TRACE(std::string(formula.name) + " in " + dtype_name(dtype) + " on " + device.name());
   Tensor x = tensor_of(kStart, dtype, device).requires_grad_();
-  Numbers p = kStart, a(p.size()), b(p.size());
-  const auto optimizer = golden.make({x});
+  Numbers p = kStart;
+  const test::Loop loop = formula.loop();
+  const auto optimizer = formula.make({x});
   for (int step = 1; step <= kSteps; ++step) {
     x.set_grad(tensor_of(gradient(step), dtype, device));
     optimizer->step();
-    golden.step(p, a, b, gradient(step), step);
+    loop(p, gradient(step), step);
     expect_all_near(numbers_of(x), p, dtype == DType::f64 ? 1e-13 : 4e-6);
     EXPECT_EQ(optimizer->steps(), step);
     expect_all_near(numbers_of(x.grad()), gradient(step), 0);
@@ -147,8 +55,8 @@ void expect_golden(const Golden& golden, DType dtype, Device device) {
 }
 
 TEST(Optimizers, FollowTheFormulasOfPyTorch) {
-  for (const Golden& golden : goldens())
-    for (const DType dtype : {DType::f32, DType::f64}) expect_golden(golden, dtype, default_device());
+  for (const test::Formula& formula : test::formulas())
+    for (const DType dtype : {DType::f32, DType::f64}) expect_formula(formula, dtype, default_device());
 }
 
 // A sim device without kernels for the fused steps: the compositions give the same results.
@@ -162,8 +70,8 @@ Device without_fused_steps() {
 TEST(Optimizers, FollowThemWithoutFusedKernels) {
   const Device device = without_fused_steps();
   const uint64_t before = device.counters().decompositions;
-  for (const Golden& golden : goldens())
-    for (const DType dtype : {DType::f32, DType::f64}) expect_golden(golden, dtype, device);
+  for (const test::Formula& formula : test::formulas())
+    for (const DType dtype : {DType::f32, DType::f64}) expect_formula(formula, dtype, device);
   EXPECT_GT(device.counters().decompositions, before);
 }
 
@@ -184,8 +92,8 @@ TEST(Optimizers, UseTheFusedKernelWhereThereIsOne) {
 
 TEST(Optimizers, LeaveParametersWithoutAGradientAlone) {
   Tensor x = tensor_of(kStart, DType::f64).requires_grad_(), idle = tensor_of(kStart, DType::f64).requires_grad_();
-  for (const Golden& golden : goldens()) {
-    const auto optimizer = golden.make({idle, x});
+  for (const test::Formula& formula : test::formulas()) {
+    const auto optimizer = formula.make({idle, x});
     x.set_grad(tensor_of(gradient(2), DType::f64));
     const Numbers before = numbers_of(x);
     optimizer->step();
@@ -197,6 +105,50 @@ TEST(Optimizers, LeaveParametersWithoutAGradientAlone) {
     EXPECT_EQ(numbers_of(x), after);
     optimizer->zero_grad();
     EXPECT_FALSE(x.requires_grad_().grad().defined());
+  }
+}
+
+// The reflection I - 2 v v^T / (v^T v).
+Tensor reflection(const Numbers& v) {
+  const Tensor column = reshape(tensor_of(v, DType::f64), {-1, 1});
+  const int64_t n = column.count();
+  return eye(n, n, DType::f64) - matmul(column, transpose(column)) * (2 / sum(column * column));
+}
+
+// The singular values of Muon's step are those of the mean of gradients, scaled and moved by the polynomial.
+TEST(Optimizers, MuonMovesTheSingularValues) {
+  const Tensor left = reflection({1, 2, -1}), right = narrow(reflection({1, 0, 2, -1, 3}), 0, 0, 3);
+  const Tensor values = reshape(tensor_of({4, 2, 0.5}, DType::f64), {1, 3});
+  Tensor moved = values / sqrt(sum(values * values));
+  for (int i = 0; i < 2; ++i) {
+    const Tensor cube = moved * moved * moved;
+    moved = moved * 1.5 - cube * 0.5 + cube * moved * moved * 0.125;
+  }
+  for (const bool is_tall : {false, true}) {
+    const auto matrix = [&](const Tensor& s) {
+      const Tensor wide = matmul(left * s, right);
+      return is_tall ? contiguous(transpose(wide)) : wide;
+    };
+    Tensor x = full(is_tall ? Shape{5, 3} : Shape{3, 5}, 2, DType::f64).requires_grad_();
+    x.set_grad(matrix(values));
+    nn::Muon({x}, 0.5, {.weight_decay = 0.25, .momentum = 0.75, .a = 1.5, .b = -0.5, .c = 0.125, .steps = 2}).step();
+    const Tensor wanted = 2 * (1 - 0.5 * 0.25) - matrix(moved) * (0.5 * (is_tall ? std::sqrt(5.0 / 3.0) : 1));
+    expect_all_near(numbers_of(reshape(x, {-1})), numbers_of(reshape(wanted, {-1})), 1e-12);
+  }
+}
+
+TEST(Optimizers, AsgdAveragesFromStepT0On) {
+  Tensor x = tensor_of(kStart, DType::f64).requires_grad_();
+  nn::ASGD asgd({x}, 0.125, {.t0 = 2});
+  Numbers mean;
+  for (int step = 1; step <= 6; ++step) {
+    x.set_grad(tensor_of(gradient(step), DType::f64));
+    asgd.step();
+    const Numbers now = numbers_of(x);
+    if (step <= 4) mean = now;  // the share of a step, 1 / max(1, step - 1 - t0), is 1
+    else
+      for (size_t i = 0; i < mean.size(); ++i) mean[i] += (now[i] - mean[i]) / (step - 1 - 2);
+    expect_all_near(numbers_of(asgd.state()[0].tensor), mean, 1e-13);
   }
 }
 
@@ -216,14 +168,18 @@ TEST(Optimizers, RefuseWhatMakesNoSense) {
   EXPECT_THROW(nn::Adam({x}, 0.1, {.beta1 = 1}), Error);
   EXPECT_THROW(nn::Adam({x}, 0.1, {.beta2 = -0.5}), Error);
   EXPECT_THROW(nn::AdamW({x}, 0.1, {.beta2 = std::nan("")}), Error);
+  EXPECT_THROW(nn::SGD({x}, 0.1, {.momentum = 0.5, .nesterov = true, .dampening = 0.5}), Error);
+  EXPECT_THROW(nn::Rprop({x}, 0.1, {.eta_plus = 0.5}), Error);
+  EXPECT_THROW(nn::Muon({x}, 0.1), Error);
+  EXPECT_THROW(nn::Muon({full({2, 2}, 1).requires_grad_()}, 0.1, {.b = std::nan("")}), Error);
 }
 
 TEST(Optimizers, GoOnFromTheirStateBitForBit) {
-  for (const Golden& golden : goldens())
+  for (const test::Formula& formula : test::formulas())
     for (const DType dtype : {DType::f32, DType::f64}) {
-      SCOPED_TRACE(golden.name);
+      SCOPED_TRACE(formula.name);
       Tensor whole = tensor_of(kStart, dtype).requires_grad_();
-      const auto unbroken = golden.make({whole});
+      const auto unbroken = formula.make({whole});
       Tensor broken;
       std::vector<NamedTensor> saved;
       for (int step = 1; step <= 10; ++step) {
@@ -233,7 +189,7 @@ TEST(Optimizers, GoOnFromTheirStateBitForBit) {
         broken = tensor_of(numbers_of(whole), dtype).requires_grad_();
         for (const NamedTensor& each : unbroken->state()) saved.push_back({each.name, clone(each.tensor)});
       }
-      const auto resumed = golden.make({broken});
+      const auto resumed = formula.make({broken});
       resumed->load_state(saved, 5);
       for (int step = 6; step <= 10; ++step) {
         broken.set_grad(tensor_of(gradient(step), dtype));

@@ -1,7 +1,7 @@
 // The training loop: an MLP with ReLU, Adam, a cosine schedule.
 #pragma once
 #include <plugrad/nn/containers.hpp>
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/nn/schedules.hpp>
 #include <plugrad/training/data_loader.hpp>
 #include <tools/train/config.hpp>

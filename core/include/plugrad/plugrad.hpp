@@ -26,10 +26,11 @@
 #include <plugrad/nn/grad_scaler.hpp>
 #include <plugrad/nn/init.hpp>
 #include <plugrad/nn/layers.hpp>
+#include <plugrad/nn/lbfgs.hpp>
 #include <plugrad/nn/losses.hpp>
 #include <plugrad/nn/module.hpp>
 #include <plugrad/nn/normalizations.hpp>
-#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/optimizers.hpp>
 #include <plugrad/nn/poolings.hpp>
 #include <plugrad/nn/recurrent.hpp>
 #include <plugrad/nn/schedules.hpp>

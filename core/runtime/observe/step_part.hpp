@@ -8,7 +8,7 @@ namespace plugrad::observe {
 struct Part {
   std::function<uint64_t()> advance;  // counts a step; returns a new value if its ops get new numbers
   std::function<void()> repeat;       // calls its ops; they then only show their numbers
-  std::function<void()> undo;         // takes the last advance() back
+  std::function<void()> undo;         // takes the last advance() back; later parts are undone first
 };
 
 }  // namespace plugrad::observe

@@ -1,16 +1,19 @@
-// Optimisers. They skip parameters without a gradient, or frozen by requires_grad_(false).
+// What all optimisers share; see optimizers.hpp. They skip parameters without a gradient, or frozen by
+// requires_grad_(false).
 #pragma once
 #include <plugrad/nn/module.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plugrad {
@@ -24,6 +27,14 @@ namespace plugrad::nn {
 struct ParameterGroup {
   std::vector<Tensor> parameters;
   std::map<std::string, double> options = {};
+};
+// What an optimiser updates: tensors, which form a single group, or groups.
+struct ParameterGroups {
+  ParameterGroups(std::vector<Tensor> tensors) : groups{{std::move(tensors)}} {}
+  ParameterGroups(std::initializer_list<Tensor> tensors) : groups{{tensors}} {}
+  ParameterGroups(std::vector<ParameterGroup> given) : groups(std::move(given)) {}
+  ParameterGroups(std::initializer_list<ParameterGroup> given) : groups(given) {}
+  std::vector<ParameterGroup> groups;
 };
 
 // Not thread-safe.
@@ -59,16 +70,23 @@ class PLUGRAD_API Optimizer {
   int64_t steps() const { return steps_; }
 
  protected:
-  // An option by its name and default. Its values are in [0, below).
+  // An option by its name and default. Its values are in [from, below).
   struct Option {
     const char* name;
     double value;
     double below = std::numeric_limits<double>::infinity();
+    double from = 0;
   };
   // Tensors of an optimiser, a tensor per parameter, named "NAME.0". They are made when a step needs them, or at once.
   struct Slot {
     const char* name;
     std::vector<Tensor> tensors = {};
+  };
+  // Numbers of an optimiser, a number per parameter, named "NAME.0" in the state. The first one counts the steps of the
+  // parameter: a step without a gradient does not count. A number without a name is not part of the state.
+  struct Number {
+    const char* name;
+    std::vector<double> values = {};
   };
   // One parameter in a step. `at` counts the parameters of all groups.
   struct Update {
@@ -77,25 +95,28 @@ class PLUGRAD_API Optimizer {
     std::span<const double> options;
     size_t at;
   };
-  Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots);
+  Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots, std::vector<Number> numbers = {});
   // Adds the groups from a derived class's constructor. Throws Error (invalid) unless the tensors are leaves with
   // requires_grad, and for options out of range.
-  void add_groups(std::vector<ParameterGroup> groups);
-  // `together` takes the steps of all parameters, if the optimiser has fused steps.
+  void add_groups(ParameterGroups groups);
+  // `together` takes the steps of all parameters, if the optimiser has fused steps. If the group's option "maximize" is not
+  // 0, update.grad is the negated gradient.
   virtual void update(const Update& update, Updates& together) = 0;
-  // Adds `by` to the steps of each parameter; returns whether the numbers of updates depend on them.
-  virtual bool count(int by);
+  // Computes the numbers of a parameter before its step: adds 1 to the first one.
+  virtual void count(const Update& update);
+  // Whether the ops of a step depend on the number of steps. By default, whether the optimiser has numbers.
+  virtual bool is_counted() const { return !numbers_.empty(); }
   void for_each_update(const std::function<void(const Update&)>& f);
   // Whether a slot has tensors from the start, given the group's options.
   virtual bool has_slot(size_t slot, std::span<const double> options) const;
-  // Called for each added parameter and after load_state.
-  virtual void resized() {}
-  // Checks the options of a group together.
-  virtual void check(std::span<const double> options) const;
+  // Checks the options of a group together, and its parameters.
+  virtual void check(std::span<const double> options, const std::vector<Tensor>& parameters) const;
   // The slot's tensor for the parameter of an update, on its device.
   Tensor& slot(size_t slot, const Update& update);
+  double& number(size_t number, const Update& update) { return numbers_[number].values[update.at]; }
+  // Returns the gradient plus weight_decay times the parameter; the gradient itself if weight_decay is 0.
+  static Tensor decayed(const Update& update, double weight_decay);
   const char* name_;
-  std::vector<Slot> slots_;
 
  private:
   struct Group {
@@ -103,20 +124,30 @@ class PLUGRAD_API Optimizer {
     std::vector<double> options;
     std::optional<double> initial_rate = std::nullopt;
   };
+  // The numbers of steps, and the values of all numbers.
+  struct Counts {
+    int64_t steps = 0;
+    std::vector<std::vector<double>> values = {};
+  };
   // A step: its counting, and its ops. A compiled step repeats them apart.
   void prepare_slots();
+  void complete_slots();
   uint64_t advance();  // returns another value if the numbers of updates differ
   void apply();
-  void take_back();
+  void keep_counts(Counts& kept) const;
+  void restore(const Counts& kept);
   size_t index_of(std::string_view name) const;
   void require_option(size_t option, double value) const;
+  std::vector<NamedTensor> numbers_as_tensors() const;
+  std::vector<std::vector<double>> numbers_in(const std::vector<NamedTensor>& state) const;
   std::vector<Option> options_;
+  std::vector<Slot> slots_;
+  std::vector<Number> numbers_;
   std::vector<Group> groups_;
+  size_t maximize_;  // the option "maximize", or the number of options
 
  protected:
   std::vector<Tensor> all_parameters() const;
-  // Throws Error (invalid) for a number of steps beyond any training: counting on would overflow.
-  static void require_steps(const std::string& what, int64_t steps);
   int64_t steps_ = 0;
 
  private:
@@ -131,87 +162,6 @@ class PLUGRAD_API Optimizer {
   uint64_t changes_ = 0;   // of options and state
   uint64_t prepared_ = 0;  // the value of changes_ at the last prepare_slots()
   Captured captured_;
-};
-
-struct SGDOptions {
-  double momentum = 0, weight_decay = 0;
-  bool nesterov = false;
-};
-// Computes the same steps as torch.optim.SGD with dampening 0. Options: lr, momentum, weight_decay, nesterov (0 or 1).
-// Throws Error (invalid) for nesterov without momentum.
-class PLUGRAD_API SGD final : public Optimizer {
- public:
-  SGD(std::vector<Tensor> parameters, double lr = 1e-3, SGDOptions options = {});
-  SGD(std::vector<ParameterGroup> groups, double lr = 1e-3, SGDOptions options = {});
-
- private:
-  void update(const Update& update, Updates& together) override;
-  bool has_slot(size_t slot, std::span<const double> options) const override;
-  void check(std::span<const double> options) const override;
-};
-
-struct AdamOptions {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-  bool amsgrad = false;
-};
-// Computes the same steps as torch.optim.Adam, and counts them for each parameter. Options: lr, beta1 and beta2, below 1,
-// eps, weight_decay, amsgrad (0 or 1): divides by the largest mean of squares so far (Reddi et al., 2018), without the fused
-// step. AdamW decouples the weight decay.
-class PLUGRAD_API Adam : public Optimizer {
- public:
-  Adam(std::vector<Tensor> parameters, double lr = 1e-3, AdamOptions options = {});
-  Adam(std::vector<ParameterGroup> groups, double lr = 1e-3, AdamOptions options = {});
-  std::vector<NamedTensor> state() const override;
-  void load_state(const std::vector<NamedTensor>& state, int64_t steps) override;
-
- protected:
-  Adam(const char* name, std::vector<ParameterGroup> groups, double lr, AdamOptions options, bool decoupled);
-
- private:
-  void update(const Update& update, Updates& together) override;
-  void update_by_largest(const Update& update);
-  bool has_slot(size_t slot, std::span<const double> options) const override;
-  bool count(int by) override;
-  void resized() override;
-  std::vector<Tensor> steps_taken() const;
-  bool decoupled_;
-  std::vector<int64_t> taken_;  // steps of each parameter: without a gradient it takes no step
-};
-class PLUGRAD_API AdamW final : public Adam {
- public:
-  AdamW(std::vector<Tensor> parameters, double lr = 1e-3, AdamOptions options = {.weight_decay = 0.01});
-  AdamW(std::vector<ParameterGroup> groups, double lr = 1e-3, AdamOptions options = {.weight_decay = 0.01});
-};
-
-struct RMSpropOptions {
-  double alpha = 0.99, epsilon = 1e-8, weight_decay = 0, momentum = 0;
-  bool centered = false;
-};
-// Computes the same steps as torch.optim.RMSprop. Options: lr, alpha, below 1, eps, weight_decay, momentum, centered (0 or
-// 1).
-class PLUGRAD_API RMSprop final : public Optimizer {
- public:
-  RMSprop(std::vector<Tensor> parameters, double lr = 1e-2, RMSpropOptions options = {});
-  RMSprop(std::vector<ParameterGroup> groups, double lr = 1e-2, RMSpropOptions options = {});
-
- private:
-  void update(const Update& update, Updates& together) override;
-  bool has_slot(size_t slot, std::span<const double> options) const override;
-};
-
-struct LionOptions {
-  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
-};
-// Steps of size lr in the direction of the sign of beta1 m + (1 - beta1) grad, and of the decoupled weight decay; then m
-// becomes beta2 m + (1 - beta2) grad: Chen et al., Symbolic Discovery of Optimization Algorithms, 2023. Options: lr, beta1
-// and beta2, below 1, weight_decay.
-class PLUGRAD_API Lion final : public Optimizer {
- public:
-  Lion(std::vector<Tensor> parameters, double lr = 1e-4, LionOptions options = {});
-  Lion(std::vector<ParameterGroup> groups, double lr = 1e-4, LionOptions options = {});
-
- private:
-  void update(const Update& update, Updates& together) override;
 };
 
 }  // namespace plugrad::nn
