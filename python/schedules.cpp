@@ -125,7 +125,18 @@ void construct_one_cycle(nn::OneCycleLR* self, nn::Optimizer& optimizer, double 
                              .max_momentum = max_momentum});
 }
 
-// Both schedules keep the optimiser alive, and SequentialLR also keeps its schedules alive.
+void construct_swa(nn::SWALR* self, nn::Optimizer& optimizer, const nb::object& swa_lr, int64_t anneal_epochs,
+                   const std::string& strategy, int64_t last_epoch) {
+  if (strategy != "cos" && strategy != "linear") throw nb::value_error("[SWALR] anneal_strategy must be cos or linear");
+  std::vector<double> rates;
+  if (nb::isinstance<nb::list>(swa_lr) || nb::isinstance<nb::tuple>(swa_lr))
+    for (const nb::handle each : swa_lr) rates.push_back(taken<double>(each, "[SWALR] an element of swa_lr", "a number"));
+  else rates.push_back(taken<double>(swa_lr, "[SWALR] swa_lr", "a number or a list of numbers"));
+  new (self) nn::SWALR(optimizer, std::move(rates), anneal_epochs, strategy == "linear");
+  if (last_epoch != -1) self->set_epoch(last_epoch + 1);
+}
+
+// All these schedules keep the optimiser alive, and SequentialLR also keeps its schedules alive.
 void bind_composed(nb::module_& m) {
   nb::class_<nn::OneCycleLR, nn::LRScheduler>(m, "OneCycleLR",
                                               "Raises the rate from max_lr / div_factor to max_lr and lowers it to max_lr / "
@@ -136,6 +147,11 @@ void bind_composed(nb::module_& m) {
            nb::arg("pct_start") = 0.3, nb::arg("anneal_strategy") = "cos", nb::arg("cycle_momentum") = true,
            nb::arg("base_momentum") = 0.85, nb::arg("max_momentum") = 0.95, nb::arg("div_factor") = 25.0,
            nb::arg("final_div_factor") = 1e4, nb::arg("three_phase") = false);
+  nb::class_<nn::SWALR, nn::LRScheduler>(m, "SWALR",
+                                         "Moves the rates to swa_lr, a number or a list of a number for each group, in "
+                                         "anneal_epochs epochs from the rates at the first step().")
+      .def("__init__", construct_swa, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("swa_lr"),
+           nb::arg("anneal_epochs") = 10, nb::arg("anneal_strategy") = "cos", nb::arg("last_epoch") = -1);
   nb::class_<nn::SequentialLR, nn::LRScheduler>(m, "SequentialLR",
                                                 "Runs schedules one after another. At each milestone the next "
                                                 "schedule begins with epoch 0.")

@@ -228,6 +228,36 @@ void SequentialLR::apply(int64_t epoch) {
 
 // --- By a metric.
 
+SWALR::SWALR(Optimizer& optimizer, std::vector<double> swa_lrs, int64_t anneal_epochs, bool linear)
+    : LRScheduler(optimizer), swa_lrs_(std::move(swa_lrs)), anneal_epochs_(anneal_epochs), linear_(linear) {
+  if (swa_lrs_.size() == 1) swa_lrs_.resize(optimizer.groups(), swa_lrs_[0]);
+  require(swa_lrs_.size() == optimizer.groups() && anneal_epochs >= 0, "SWALR",
+          "a swa_lr for all groups or one for each, and anneal_epochs of 0 or more");
+  for (const double each : swa_lrs_) require(each >= 0 && std::isfinite(each), "SWALR", "a finite swa_lr of 0 or more");
+}
+
+// The part of the way to swa_lr at an epoch.
+double SWALR::share(int64_t epoch) const {
+  if (epoch == 0) return 0;
+  if (epoch >= anneal_epochs_) return 1;
+  const double part = static_cast<double>(epoch) / static_cast<double>(anneal_epochs_);
+  return linear_ ? part : along_cosine(0, 1, part);
+}
+
+double SWALR::rate(double initial, int64_t epoch, size_t group) const {
+  return swa_lrs_[group] * share(epoch) + initial * (1 - share(epoch));
+}
+
+// The rates at the begin of the way follow from the current rates, so that a resumed training needs the epoch only.
+void SWALR::apply(int64_t epoch) {
+  const double before = share(std::exchange(applied_, epoch));
+  for (size_t i = 0; i < optimizer_.groups(); ++i) {
+    const double now = optimizer_.option("lr", i);
+    const double first = before == 1 ? now : (now - before * swa_lrs_[i]) / (1 - before);
+    optimizer_.set_option("lr", rate(std::max(0.0, first), epoch, i), i);
+  }
+}
+
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
     : optimizer_(optimizer), options_(options),
       best_(options.max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()) {

@@ -23,4 +23,5 @@ target_sources(plugrad PRIVATE
   nn/rprop.cpp
   nn/schedules.cpp
   nn/sgd.cpp
+  nn/weight_average.cpp
   nn/wolfe_search.cpp)

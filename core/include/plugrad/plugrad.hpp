@@ -35,6 +35,7 @@
 #include <plugrad/nn/recurrent.hpp>
 #include <plugrad/nn/schedules.hpp>
 #include <plugrad/nn/value.hpp>
+#include <plugrad/nn/weight_average.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
 #include <plugrad/ops/arithmetic.hpp>

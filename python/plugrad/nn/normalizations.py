@@ -111,6 +111,14 @@ class _Statistics(_Scaled):
         else:
             self.running_mean = self.running_var = self.num_batches_tracked = None
 
+    def reset_running_stats(self) -> None:
+        """Sets the running statistics to mean 0 and variance 1, of no batches."""
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            with no_grad():
+                self.running_mean.fill_(0)
+                self.running_var.fill_(1)
+                self.num_batches_tracked.fill_(0)
+
     def _next_momentum(self) -> float:
         """Counts a batch. Returns the fraction by which the running statistics move towards those of the batch."""
         if not self.training or self.num_batches_tracked is None:

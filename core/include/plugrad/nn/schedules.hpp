@@ -149,6 +149,23 @@ class PLUGRAD_API OneCycleLR final : public LRScheduler {
   std::string momentum_;  // the option's name
 };
 
+// From each group's rate at the first step() to its swa_lr, in anneal_epochs epochs along half a cosine or a line; then
+// swa_lr. For weights that nn::WeightAverage averages. Other schedules may change the rates before its first step.
+class PLUGRAD_API SWALR final : public LRScheduler {
+ public:
+  // swa_lrs: a rate for all groups, or one for each.
+  SWALR(Optimizer& optimizer, std::vector<double> swa_lrs, int64_t anneal_epochs = 10, bool linear = false);
+
+ private:
+  bool is_formula() const override { return false; }
+  double rate(double initial, int64_t epoch, size_t group) const override;
+  void apply(int64_t epoch) override;
+  double share(int64_t epoch) const;
+  std::vector<double> swa_lrs_;
+  int64_t anneal_epochs_, applied_ = 0;
+  bool linear_;
+};
+
 // Schedules in succession: at each milestone the next schedule begins, with its epoch 0.
 class PLUGRAD_API SequentialLR final : public LRScheduler {
  public:
