@@ -214,6 +214,7 @@ void bind_pickling(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);
 void bind_transforms(nb::module_& m);
+void bind_optimize(nb::module_& m);
 void bind_derivatives(nb::module_& m);
 void bind_callbacks(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_compile(nb::module_& m);

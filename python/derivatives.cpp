@@ -52,6 +52,7 @@ void check_again(nb::callable f, const Tensors& inputs, const Tensors& seeds, do
 
 void bind_derivatives(nb::module_& m) {
   bind_transforms(m);
+  bind_optimize(m);
   m.def("_vjp", product<vjp>);
   m.def("_jvp", product<jvp>);
   m.def("_jacobian", matrices<jacobian>);

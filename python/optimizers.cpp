@@ -7,6 +7,8 @@
 #include <nanobind/stl/optional.h>
 
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 
 namespace plugrad::python {
@@ -114,6 +116,19 @@ class KeptOptions {
   std::vector<std::tuple<std::string, double, size_t>> kept_;
 };
 
+// PyTorch's state has nothing of a parameter that has made no step: adds the state of such parameters at the start.
+void add_missing(std::vector<nn::NamedTensor>& slots, nn::Optimizer& optimizer) {
+  const auto number_of = [](const std::string& name) {
+    const size_t dot = name.find('.');
+    return dot == std::string::npos ? name : name.substr(dot, name.find('.', dot + 1) - dot);
+  };
+  std::set<std::string> given;
+  for (const nn::NamedTensor& each : slots) given.insert(number_of(each.name));
+  optimizer.complete_state();
+  for (const nn::NamedTensor& each : optimizer.state())
+    if (!given.contains(number_of(each.name))) slots.push_back({each.name, zeros_like(each.tensor)});
+}
+
 // Restores a state of state_of or of PyTorch. steps: needed for a state without "steps".
 void load_state(nb::handle self, const nb::dict& given, std::optional<int64_t> steps) {
   if (is_own(self)) return void(call_own("load_state_dict", self, given));
@@ -140,6 +155,7 @@ void load_state(nb::handle self, const nb::dict& given, std::optional<int64_t> s
   KeptOptions before(optimizer);
   try {
     for (const auto& [option, value, group] : options) optimizer.set_option(option, value, group);
+    if (is_theirs) add_missing(slots, optimizer);
     optimizer.load_state(slots, *steps);
   } catch (...) {
     before.give_back();
@@ -186,7 +202,7 @@ nb::object step_lbfgs(nn::LBFGS& optimizer, const nb::object& closure) {
     if (!first.is_valid()) first = loss;
     Tensor tensor;
     if (nb::try_cast(loss, tensor)) return tensor;
-    return scalar(taken<double>(nb::float_(loss), "[LBFGS] the result of the closure", "a loss"), DType::f64);
+    return scalar(taken<double>(loss, "[LBFGS] the result of the closure", "the loss, a tensor or a number"), DType::f64);
   });
   return first;
 }

@@ -159,7 +159,8 @@ void bind_groups(nb::module_& m) {
         write_option(name, value, [&](const std::string& option, double number) { numbers[option.c_str()] = number; });
         return numbers;
       },
-      nb::arg("name"), nb::arg("value"), nb::sig("def _numbers_of_option(name: str, value: Any) -> dict[str, float]"));
+      nb::arg("name"), nb::arg("value").none(),
+      nb::sig("def _numbers_of_option(name: str, value: Any) -> dict[str, float]"));
   nb::class_<GroupView>(
       m, "ParameterGroup",
       "A group of an optimiser's parameters. group[\"params\"] are its tensors; group[\"lr\"] and further options "

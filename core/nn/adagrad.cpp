@@ -18,19 +18,19 @@ Adagrad::Adagrad(ParameterGroups parameters, double lr, AdagradOptions options)
                  {"weight_decay", options.weight_decay},
                  {"initial_accumulator_value", options.initial_accumulator_value},
                  {"eps", options.epsilon},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize)},
                 {{"sum"}}, {{"step"}}) {
   add_groups(std::move(parameters));
 }
 
+double Adagrad::slot_start(size_t, std::span<const double> options) const { return options[kAdagradStart]; }
+
 void Adagrad::update(const Update& u, Updates&) {
   const Tensor grad = decayed(u, u.options[kAdagradWeightDecay]);
   Tensor& sum = slot(0, u);
-  const double step = number(0, u), start = u.options[kAdagradStart];
-  if (step == 1 && start != 0) sum.fill_(start);
   sum.add_(mul(grad, grad));
   u.parameter.add_(div(grad, add(sqrt(sum), u.options[kAdagradEpsilon])),
-                   -u.options[kAdagradRate] / (1 + (step - 1) * u.options[kAdagradRateDecay]));
+                   -u.options[kAdagradRate] / (1 + (number(0, u) - 1) * u.options[kAdagradRateDecay]));
 }
 
 Adadelta::Adadelta(ParameterGroups parameters, double lr, AdadeltaOptions options)
@@ -39,7 +39,7 @@ Adadelta::Adadelta(ParameterGroups parameters, double lr, AdadeltaOptions option
                  {"rho", options.rho, std::nextafter(1.0, 2.0)},
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize)},
                 {{"square_avg"}, {"acc_delta"}}) {
   add_groups(std::move(parameters));
 }

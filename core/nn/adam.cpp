@@ -24,9 +24,9 @@ Adam::Adam(const char* name, ParameterGroups parameters, double lr, AdamOptions 
                  {"beta2", options.beta2, 1},
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
-                 {"amsgrad", options.amsgrad ? 1.0 : 0.0},
-                 {"maximize", options.maximize ? 1.0 : 0.0},
-                 {"decoupled_weight_decay", options.decoupled_weight_decay ? 1.0 : 0.0}},
+                 flag("amsgrad", options.amsgrad),
+                 flag("maximize", options.maximize),
+                 flag("decoupled_weight_decay", options.decoupled_weight_decay)},
                 {{"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq"}}, {{"step"}}) {
   add_groups(std::move(parameters));
 }

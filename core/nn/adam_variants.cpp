@@ -33,9 +33,9 @@ NAdam::NAdam(ParameterGroups parameters, double lr, NAdamOptions options)
                  {"beta2", options.beta2, 1},
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
-                 {"maximize", options.maximize ? 1.0 : 0.0},
+                 flag("maximize", options.maximize),
                  {"momentum_decay", options.momentum_decay},
-                 {"decoupled_weight_decay", options.decoupled_weight_decay ? 1.0 : 0.0}},
+                 flag("decoupled_weight_decay", options.decoupled_weight_decay)},
                 {{"exp_avg"}, {"exp_avg_sq"}}, {{"step"}, {"mu_product"}}) {
   add_groups(std::move(parameters));
 }
@@ -68,8 +68,8 @@ RAdam::RAdam(ParameterGroups parameters, double lr, RAdamOptions options)
                  {"beta2", options.beta2, 1},
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
-                 {"maximize", options.maximize ? 1.0 : 0.0},
-                 {"decoupled_weight_decay", options.decoupled_weight_decay ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize),
+                 flag("decoupled_weight_decay", options.decoupled_weight_decay)},
                 {{"exp_avg"}, {"exp_avg_sq"}}, {{"step"}}) {
   add_groups(std::move(parameters));
 }
@@ -98,7 +98,7 @@ Adamax::Adamax(ParameterGroups parameters, double lr, AdamaxOptions options)
                  {"beta2", options.beta2, 1},
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize)},
                 {{"exp_avg"}, {"exp_inf"}}, {{"step"}}) {
   add_groups(std::move(parameters));
 }

@@ -19,7 +19,7 @@ ASGD::ASGD(ParameterGroups parameters, double lr, ASGDOptions options)
                  {"alpha", options.alpha},
                  {"t0", options.t0},
                  {"weight_decay", options.weight_decay},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize)},
                 {{"ax"}}, {{"step"}, {"eta"}, {"mu"}, {nullptr}, {nullptr}}) {
   add_groups(std::move(parameters));
 }

@@ -29,6 +29,7 @@ enum {
   kLbfgsMaximize
 };
 constexpr double kLeastCurvature = 1e-10;
+constexpr double kCounts = 2147483648.0;  // options that count moves or evaluations lie below
 
 double largest(const Tensor& x) { return max(abs(x)).item<double>(); }
 }  // namespace
@@ -179,13 +180,13 @@ Tensor LBFGS::Step::run() {
 LBFGS::LBFGS(ParameterGroups parameters, double lr, LBFGSOptions options)
     : Optimizer("lbfgs",
                 {{"lr", lr},
-                 {"max_iter", static_cast<double>(options.max_iter)},
-                 {"max_eval", options.max_eval ? *options.max_eval : std::floor(options.max_iter * 1.25)},
+                 {"max_iter", static_cast<double>(options.max_iter), kCounts, 1, true},
+                 {"max_eval", options.max_eval ? *options.max_eval : std::floor(options.max_iter * 1.25), kCounts, 1, true},
                  {"tolerance_grad", options.tolerance_grad},
                  {"tolerance_change", options.tolerance_change},
-                 {"history_size", static_cast<double>(options.history_size)},
-                 {"strong_wolfe", options.strong_wolfe ? 1.0 : 0.0},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 {"history_size", static_cast<double>(options.history_size), kCounts, 1, true},
+                 flag("strong_wolfe", options.strong_wolfe),
+                 flag("maximize", options.maximize)},
                 {}),
       history_(std::make_unique<History>()) {
   add_groups(std::move(parameters));
@@ -198,11 +199,6 @@ void LBFGS::check(std::span<const double> options, const std::vector<Tensor>& te
     throw Error(Code::invalid,
                 "[lbfgs] all parameters must be in one group, because the method treats them as a single vector");
   if (options[kLbfgsRate] == 0) throw Error(Code::invalid, "[lbfgs] lr is 0: expected a positive number");
-  for (const auto& [option, name] :
-       {std::pair(kLbfgsMaxIter, "max_iter"), {kLbfgsMaxEval, "max_eval"}, {kLbfgsHistorySize, "history_size"}})
-    if (options[option] < 1 || options[option] != std::floor(options[option]))
-      throw Error(Code::invalid, std::string("[lbfgs] ") + name + " is " + std::to_string(options[option]) +
-                                     ": expected a whole number of at least 1");
   for (const Tensor& each : tensors)
     if (each.defined() && (each.dtype() != tensors[0].dtype() || each.device() != tensors[0].device()))
       throw Error(Code::invalid, std::string("[lbfgs] a parameter is ") + dtype_name(each.dtype()) + " on " +
@@ -250,6 +246,13 @@ double number_in(const std::vector<NamedTensor>& state, const std::string& name)
   return tensor->item<double>();
 }
 
+int64_t count_in(const std::vector<NamedTensor>& state, const std::string& name) {
+  const double count = number_in(state, name);
+  if (!(count >= 0 && count <= 1e12))
+    throw Error(Code::invalid, "[load_state] number " + name + " is " + std::to_string(count) + ": expected 0 to 1e12");
+  return static_cast<int64_t>(count);
+}
+
 // Returns a copy of a vector of the state, which must have the parameters' number of elements and dtype.
 Tensor vector_in(const std::vector<NamedTensor>& state, const std::string& name, int64_t count, const Tensor& like) {
   const Tensor* const tensor = found(state, name);
@@ -270,8 +273,8 @@ void LBFGS::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
   int64_t count = 0;
   for (const Tensor& each : tensors) count += each.count();
   auto loaded = std::make_unique<History>();
-  loaded->iterations = static_cast<int64_t>(number_in(given, "n_iter.0"));
-  loaded->evaluations = static_cast<int64_t>(number_in(given, "func_evals.0"));
+  loaded->iterations = count_in(given, "n_iter.0");
+  loaded->evaluations = count_in(given, "func_evals.0");
   if (found(given, "d.0")) {
     loaded->direction_taken = vector_in(given, "d.0", count, tensors[0]);
     loaded->gradient = vector_in(given, "prev_flat_grad.0", count, tensors[0]);

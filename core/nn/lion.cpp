@@ -14,7 +14,7 @@ Lion::Lion(ParameterGroups parameters, double lr, LionOptions options)
                  {"beta1", options.beta1, 1},
                  {"beta2", options.beta2, 1},
                  {"weight_decay", options.weight_decay},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize)},
                 {{"exp_avg"}}) {
   add_groups(std::move(parameters));
 }

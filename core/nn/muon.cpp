@@ -54,13 +54,13 @@ Muon::Muon(ParameterGroups parameters, double lr, MuonOptions options)
                 {{"lr", lr},
                  {"weight_decay", options.weight_decay},
                  {"momentum", options.momentum},
-                 {"nesterov", options.nesterov ? 1.0 : 0.0},
+                 flag("nesterov", options.nesterov),
                  {"ns_a", options.a, kAny, -kAny},
                  {"ns_b", options.b, kAny, -kAny},
                  {"ns_c", options.c, kAny, -kAny},
                  {"eps", options.epsilon},
-                 {"ns_steps", static_cast<double>(options.steps), 100},
-                 {"scale", static_cast<double>(options.scale), 3}},
+                 {"ns_steps", static_cast<double>(options.steps), 100, 0, true},
+                 {"scale", static_cast<double>(options.scale), 3, 0, true}},
                 {{"momentum_buffer"}}) {
   add_groups(std::move(parameters));
 }

@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 Optimizer::Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots, std::vector<Number> numbers)
-    : name_(name), options_(std::move(options)), slots_(std::move(slots)), numbers_(std::move(numbers)) {
+    : name_(name), slots_(std::move(slots)), numbers_(std::move(numbers)), options_(std::move(options)) {
   const auto maximize = std::ranges::find(options_, std::string_view("maximize"), &Option::name);
   maximize_ = static_cast<size_t>(maximize - options_.begin());
 }
@@ -57,9 +57,10 @@ Optimizer::Captured& Optimizer::Captured::operator=(const Captured&) {
 
 void Optimizer::require_option(size_t option, double value) const {
   const Option& expected = options_[option];
-  if (value >= expected.from && value < expected.below) return;
+  if (value >= expected.from && value < expected.below && (!expected.is_whole || value == std::floor(value))) return;
   std::ostringstream text;
-  text << "[" << name_ << "] " << expected.name << " is " << value << ": expected a finite number";
+  text << "[" << name_ << "] " << expected.name << " is " << value << ": expected a "
+       << (expected.is_whole ? "whole" : "finite") << " number";
   constexpr double kMost = std::numeric_limits<double>::max();
   if (expected.from > -kMost) text << " of at least " << expected.from;
   if (expected.below < kMost) text << " and below " << expected.below;
@@ -92,7 +93,8 @@ void Optimizer::add_param_group(ParameterGroup group) {
   }
   for (size_t slot = 0; slot < slots_.size(); ++slot)
     for (const Tensor& each : added.parameters)
-      slots_[slot].tensors.push_back(has_slot(slot, added.options) ? zeros_like(each) : Tensor());
+      slots_[slot].tensors.push_back(
+          has_slot(slot, added.options) ? full_like(each, slot_start(slot, added.options)).detach() : Tensor());
   for (Number& each : numbers_) each.values.resize(before.size() + added.parameters.size());
   if (captured_.is) ++observe::changes;
   groups_.push_back(std::move(added));
@@ -172,7 +174,7 @@ void Optimizer::count(const Update& update) { ++number(0, update); }
 uint64_t Optimizer::advance() {
   ++steps_;
   if (prepared_ != changes_) prepare_slots();
-  if (!numbers_.empty()) for_each_update([this](const Update& each) { count(each); });
+  if (is_counted()) for_each_update([this](const Update& each) { count(each); });
   return (changes_ << 40) + (is_counted() ? static_cast<uint64_t>(steps_) : 0);
 }
 
@@ -215,7 +217,7 @@ void Optimizer::step() {
 // A module may have moved since the last step, and a changed option may need the slot.
 Tensor& Optimizer::slot(size_t slot, const Update& update) {
   Tensor& tensor = slots_[slot].tensors[update.at];
-  if (!tensor.defined()) tensor = zeros_like(update.parameter);
+  if (!tensor.defined()) tensor = full_like(update.parameter, slot_start(slot, update.options)).detach();
   if (tensor.device() != update.parameter.device()) {
     const observe::DoneOnce moved;
     tensor.move_to_(update.parameter.device());
@@ -315,8 +317,7 @@ std::vector<std::vector<double>> Optimizer::numbers_in(const std::vector<NamedTe
   return all;
 }
 
-// Makes the slots that the groups' options demand, also without a gradient: a changed option may need a slot.
-void Optimizer::complete_slots() {
+void Optimizer::complete_state() {
   size_t at = 0;
   for (Group& group : groups_)
     for (Tensor& parameter : group.parameters) {
@@ -328,7 +329,7 @@ void Optimizer::complete_slots() {
 
 void Optimizer::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
   require_steps("steps", static_cast<double>(steps));
-  complete_slots();
+  complete_state();
   std::vector<std::pair<Tensor, Tensor>> copies;
   for (const Slot& slot : slots_)
     for (size_t i = 0; i < slot.tensors.size(); ++i)
@@ -339,6 +340,7 @@ void Optimizer::load_state(const std::vector<NamedTensor>& given, int64_t steps)
   for (auto& [own, source] : copies) own.copy_(source);
   ++changes_;
   restore(counts);
+  loaded();
 }
 
 }  // namespace plugrad::nn

@@ -16,8 +16,8 @@ RMSprop::RMSprop(ParameterGroups parameters, double lr, RMSpropOptions options)
                  {"eps", options.epsilon},
                  {"weight_decay", options.weight_decay},
                  {"momentum", options.momentum},
-                 {"centered", options.centered ? 1.0 : 0.0},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("centered", options.centered),
+                 flag("maximize", options.maximize)},
                 {{"square_avg"}, {"momentum_buffer"}, {"grad_avg"}}) {
   add_groups(std::move(parameters));
 }

@@ -18,7 +18,7 @@ Rprop::Rprop(ParameterGroups parameters, double lr, RpropOptions options)
                  {"eta_plus", options.eta_plus, std::numeric_limits<double>::infinity(), 1},
                  {"step_size_min", options.step_size_min},
                  {"step_size_max", options.step_size_max},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
+                 flag("maximize", options.maximize)},
                 {{"prev"}, {"step_size"}}, {{"step"}}) {
   add_groups(std::move(parameters));
 }

@@ -1,5 +1,6 @@
 #include <plugrad/nn/optimizers.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -15,10 +16,10 @@ SGD::SGD(ParameterGroups parameters, double lr, SGDOptions options)
                 {{"lr", lr},
                  {"momentum", options.momentum},
                  {"weight_decay", options.weight_decay},
-                 {"nesterov", options.nesterov ? 1.0 : 0.0},
+                 flag("nesterov", options.nesterov),
                  {"dampening", options.dampening},
-                 {"maximize", options.maximize ? 1.0 : 0.0}},
-                {{"momentum_buffer"}}) {
+                 flag("maximize", options.maximize)},
+                {{"momentum_buffer"}}, {{nullptr}}) {
   add_groups(std::move(parameters));
 }
 
@@ -30,18 +31,27 @@ void SGD::check(std::span<const double> options, const std::vector<Tensor>&) con
 
 bool SGD::has_slot(size_t, std::span<const double> options) const { return options[kSgdMomentum] != 0; }
 
-// The first step takes the whole gradient into the velocity, also with dampening.
+// The number of a parameter counts its steps: the first one takes the whole gradient into the velocity, also with dampening.
 bool SGD::is_counted() const {
   for (size_t i = 0; i < groups(); ++i)
     if (option("dampening", i) != 0) return true;
   return false;
 }
 
+// A velocity that is not zero has taken a gradient.
+void SGD::loaded() {
+  if (!is_counted()) return;
+  for (size_t i = 0; i < slots_[0].tensors.size(); ++i) {
+    const Tensor& velocity = slots_[0].tensors[i];
+    numbers_[0].values[i] = velocity.defined() && max(abs(velocity)).item<double>() != 0 ? 1 : 0;
+  }
+}
+
 void SGD::update_dampened(const Update& u) {
   const Tensor grad = decayed(u, u.options[kSgdWeightDecay]);
   Tensor& velocity = slot(0, u);
   velocity.mul_(u.options[kSgdMomentum]);
-  velocity.add_(grad, steps() == 1 ? 1 : 1 - u.options[kSgdDampening]);
+  velocity.add_(grad, number(0, u) == 1 ? 1 : 1 - u.options[kSgdDampening]);
   u.parameter.add_(velocity, -u.options[kSgdRate]);
 }
 

@@ -44,9 +44,9 @@ from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_invers
                        svd as svd, triangular_solve as triangular_solve)
 from . import (accelerator as accelerator, amp as amp, array_api as array_api, autograd as autograd, cuda as cuda,
                data as data, distributed as distributed, files as files, func as func, linalg as linalg,
-               masked as masked, nn as nn,
-               onnx as onnx, optim as optim, profiler as profiler, quantization as quantization, special as special,
-               testing as testing, text as text, training as training, utils as utils, windows as windows)
+               masked as masked, nn as nn, onnx as onnx, optim as optim, optimize as optimize, profiler as profiler,
+               quantization as quantization, special as special, testing as testing, text as text, training as training,
+               utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
 from .backends import cudnn as _cudnn  # sets `backends` to a callable module, in place of the core's function

@@ -23,6 +23,10 @@ def optimizer(kind: Any, groups: list[dict[str, Any]], state: dict[str, _plugrad
     return made
 
 
+# Options whose values are tuples or may be None.
+_OTHER_OPTIONS = ("betas", "etas", "step_sizes", "ns_coefficients", "line_search_fn", "adjust_lr_fn")
+
+
 def state_of_torch(state: dict[str, Any]) -> dict[str, _plugrad.Tensor]:
     """The state of an optimiser of PyTorch, {"state": {0: {..}}, "param_groups": [..]}, as plugrad's optimisers name it."""
     flat: dict[str, _plugrad.Tensor] = {}
@@ -45,7 +49,9 @@ def state_of_torch(state: dict[str, Any]) -> dict[str, _plugrad.Tensor]:
                     flat.update({f"{name}.{i}.{k}": each for k, each in enumerate(tensors)})
         for i, group in enumerate(state["param_groups"]):
             for name, value in group.items():
-                if isinstance(value, (int, float, str)) or name in ("betas", "etas", "step_sizes", "ns_coefficients"):
+                if isinstance(value, _plugrad.Tensor):
+                    value = value.item()
+                if isinstance(value, (int, float, str)) or name in _OTHER_OPTIONS:
                     for option, number in _plugrad._numbers_of_option(name, value).items():
                         put(f"param_groups.{i}.{option}", number, "f64")
     except (KeyError, TypeError, AttributeError, ValueError) as error:

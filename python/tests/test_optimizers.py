@@ -117,6 +117,40 @@ def test_compiled_steps_have_the_same_bits(name, options, wanted):
     assert results[0] == results[1]
 
 
+def test_dampening_begins_with_each_parameters_first_gradient():
+    early, late = (plugrad.tensor([1.0], requires_grad=True) for _ in range(2))
+    optimizer = optim.SGD([early], lr=0.1, momentum=0.9, dampening=0.5)
+    early.grad = plugrad.ones(1)
+    optimizer.step()
+    optimizer.add_param_group({"params": [late]})
+    late.grad = plugrad.ones(1)
+    optimizer.step()
+    assert late.tolist() == pytest.approx([0.9]) and early.tolist() == pytest.approx([0.9 - 0.1 * 1.4])
+    group = {key: value for key, value in optimizer.param_groups[0].items() if key != "params"} | {"params": [0]}
+    theirs = {"state": {0: {"momentum_buffer": plugrad.tensor([2.0])}}, "param_groups": [group]}
+    resumed = optim.SGD([late], lr=0.5)
+    resumed.load_state_dict(theirs)
+    before = late.item()
+    resumed.step()
+    assert late.item() == pytest.approx(before - 0.1 * (0.9 * 2 + 0.5))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "RMSprop", "ASGD", "LBFGS"])
+def test_a_state_of_pytorch_may_lack_parameters_without_steps(name):
+    used, unused = (plugrad.tensor([1.0], requires_grad=True) for _ in range(2))
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    optimizer = getattr(optim, name)([used, unused], **options)
+    group = {key: value for key, value in optimizer.param_groups[0].items() if key != "params"} | {"params": [0, 1]}
+    optimizer.load_state_dict({"state": {}, "param_groups": [group]})
+    assert optimizer.steps == 0
+    if name == "Adam":
+        slots = {"step": plugrad.tensor(3.0), "exp_avg": plugrad.ones(1), "exp_avg_sq": plugrad.ones(1)}
+        optimizer.load_state_dict({"state": {0: slots}, "param_groups": [group | {"lr": plugrad.tensor(0.25)}]})
+        state = optimizer.state_dict()
+        assert (state["step.0"].item(), state["step.1"].item(), state["exp_avg.1"].item()) == (3, 0, 0)
+        assert optimizer.lr == 0.25
+
+
 def test_groups_show_options_as_pytorch_does():
     x, matrix = plugrad.ones(2, requires_grad=True), plugrad.ones(2, 3, requires_grad=True)
     group = optim.Rprop([x], etas=(0.25, 1.5), step_sizes=(0.5, 2), maximize=True).param_groups[0]
@@ -169,6 +203,12 @@ def test_states_of_pytorch_load(name, slots):
     (lambda x: optim.SGD([x], momentum=0.5, dampening=0.5, nesterov=True), "dampening of 0"),
     (lambda x: optim.Adadelta([x], rho=1.5), "rho is 1.5"),
     (lambda x: optim.Adagrad([x], lr_decay=-1), "lr_decay is -1"),
+    (lambda x: optim.LBFGS([x]).param_groups[0].update({"max_iter": 1e15}), "max_iter is 1e\\+15: expected a whole number"),
+    (lambda x: optim.LBFGS([x]).param_groups[0].update({"max_iter": 1.5}), "max_iter is 1.5"),
+    (lambda x: optim.LBFGS([x]).load_state_dict(optim.LBFGS([x]).state_dict() | {
+        "param_groups.0.strong_wolfe": plugrad.tensor(1e6, dtype="f64")}), "strong_wolfe is 1e\\+06"),
+    (lambda x: optim.LBFGS([x]).load_state_dict(optim.LBFGS([x]).state_dict() | {
+        "n_iter.0": plugrad.tensor(float("nan"))}), "n_iter.0 is .*nan"),
 ])
 def test_senseless_options_are_named(make, message):
     with pytest.raises(ValueError, match=message):
@@ -278,3 +318,14 @@ def test_lbfgs_maximizes_and_names_what_makes_no_sense():
         optimizer.step()
     with pytest.raises(ZeroDivisionError):
         optimizer.step(lambda: 1 / 0)
+    with pytest.raises(TypeError, match="the result of the closure"):
+        optimizer.step(lambda: None)
+    resumed = optim.LBFGS([x], line_search_fn="strong_wolfe")
+    group = {key: value for key, value in resumed.param_groups[0].items() if key != "params"}
+    resumed.load_state_dict({"state": {}, "param_groups": [group | {"line_search_fn": None, "params": [0]}]})
+    assert resumed.param_groups[0]["line_search_fn"] is None
+
+
+def test_adagrad_shows_its_start():
+    x = plugrad.ones(2, requires_grad=True)
+    assert optim.Adagrad([x], initial_accumulator_value=0.5).state_dict()["sum.0"].tolist() == [0.5, 0.5]

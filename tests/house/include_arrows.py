@@ -62,6 +62,8 @@ RULES = [
     ("core/steps", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/steps/*"], STANDARD),
     ("core/ops", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*"], STANDARD),
     ("core/func", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/func/*"], STANDARD),
+    ("core/optimize", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/func/public",
+                             "core/optimize/*"], STANDARD),
     ("core/nn", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/nn/*"], STANDARD),
     ("core/io", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/steps/*", "core/ops/*", "core/io/*"],
      MACHINE | {"zlib", "json"}),

@@ -3,7 +3,7 @@ import re
 from pathlib import PurePosixPath
 
 # Each room may use the rooms before it; io is on the same level as nn, ops do not use steps.
-ROOMS = ["runtime", "tensor", "autograd", "steps", "ops", "func", "nn", "distributed", "training"]
+ROOMS = ["runtime", "tensor", "autograd", "steps", "ops", "func", "optimize", "nn", "distributed", "training"]
 
 # A name and the first room that may use it, or None if no room of the core may.
 NAMES = {

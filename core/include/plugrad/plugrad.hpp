@@ -1,5 +1,7 @@
 // The whole API except files and data sets, whose headers are in plugrad/io, and linear algebra: plugrad/ops/linalg.hpp.
 #pragma once
+#include <plugrad/optimize/least_squares.hpp>
+#include <plugrad/optimize/minimize.hpp>
 #include <plugrad/runtime/api.hpp>
 
 #if __cplusplus >= 202002L  // else api.hpp says so, and nothing follows

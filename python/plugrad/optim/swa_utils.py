@@ -57,7 +57,8 @@ def get_swa_multi_avg_fn() -> AverageOfAll:
 
 class AveragedModel(Module):
     """A copy of model, module, whose parameters are averages of the model's: of equal weight, or as avg_fn or multi_avg_fn
-    computes. device: for the copy. use_buffers: averages the buffers too; else update_parameters copies them.
+    computes: the first update calls them too, with a count of 0, and drops their result for a copy of the parameters.
+    device: for the copy. use_buffers: averages the buffers too; else update_parameters copies them.
     update_parameters may be part of a compiled step. Raises ValueError if both functions are given."""
 
     n_averaged: Tensor
@@ -70,7 +71,7 @@ class AveragedModel(Module):
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
-        place = next(iter(self.module.parameters())).device if device is None else device
+        place = next((each.device for each in self.module.parameters()), None) if device is None else device
         self.register_buffer("n_averaged", _plugrad.zeros((), dtype="i64", device=place))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 

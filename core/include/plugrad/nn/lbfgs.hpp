@@ -23,7 +23,8 @@ struct LBFGSOptions {
 // gradient is at most tolerance_grad, where the loss changes by less than tolerance_change, where no parameter changes by
 // more than tolerance_change, or where the loss falls along the direction by less than tolerance_change per unit of length.
 // Options: lr, max_iter, max_eval, tolerance_grad, tolerance_change, history_size, strong_wolfe and maximize (0 or 1).
-// All parameters form one group, of one dtype, on one device. Compiled steps refuse it: the host reads the losses.
+// All parameters form one group, of one dtype, on one device. A parameter that is frozen between steps still moves by the
+// earlier moves, as in PyTorch. Compiled steps refuse it: the host reads the losses.
 class PLUGRAD_API LBFGS final : public Optimizer {
  public:
   // Clears the gradients, computes the loss, a tensor of one element, and calls backward().

@@ -67,16 +67,20 @@ class PLUGRAD_API Optimizer {
   // Restores the tensors and steps(). If a tensor is missing or has another shape, throws Error (invalid) with its name and
   // changes nothing.
   virtual void load_state(const std::vector<NamedTensor>& state, int64_t steps);
+  // Makes the tensors of the state that the options demand; else the next step does.
+  void complete_state();
   int64_t steps() const { return steps_; }
 
  protected:
-  // An option by its name and default. Its values are in [from, below).
+  // An option by its name and default. Its values are in [from, below), and whole if is_whole.
   struct Option {
     const char* name;
     double value;
     double below = std::numeric_limits<double>::infinity();
     double from = 0;
+    bool is_whole = false;
   };
+  static Option flag(const char* name, bool value) { return {name, value ? 1.0 : 0.0, 2, 0, true}; }  // 0 or 1
   // Tensors of an optimiser, a tensor per parameter, named "NAME.0". They are made when a step needs them, or at once.
   struct Slot {
     const char* name;
@@ -109,6 +113,10 @@ class PLUGRAD_API Optimizer {
   void for_each_update(const std::function<void(const Update&)>& f);
   // Whether a slot has tensors from the start, given the group's options.
   virtual bool has_slot(size_t slot, std::span<const double> options) const;
+  // The number with which a new tensor of a slot is filled.
+  virtual double slot_start(size_t, std::span<const double>) const { return 0; }
+  // Called at the end of load_state.
+  virtual void loaded() {}
   // Checks the options of a group together, and its parameters.
   virtual void check(std::span<const double> options, const std::vector<Tensor>& parameters) const;
   // The slot's tensor for the parameter of an update, on its device.
@@ -117,6 +125,8 @@ class PLUGRAD_API Optimizer {
   // Returns the gradient plus weight_decay times the parameter; the gradient itself if weight_decay is 0.
   static Tensor decayed(const Update& update, double weight_decay);
   const char* name_;
+  std::vector<Slot> slots_;
+  std::vector<Number> numbers_;
 
  private:
   struct Group {
@@ -131,7 +141,6 @@ class PLUGRAD_API Optimizer {
   };
   // A step: its counting, and its ops. A compiled step repeats them apart.
   void prepare_slots();
-  void complete_slots();
   uint64_t advance();  // returns another value if the numbers of updates differ
   void apply();
   void keep_counts(Counts& kept) const;
@@ -141,8 +150,6 @@ class PLUGRAD_API Optimizer {
   std::vector<NamedTensor> numbers_as_tensors() const;
   std::vector<std::vector<double>> numbers_in(const std::vector<NamedTensor>& state) const;
   std::vector<Option> options_;
-  std::vector<Slot> slots_;
-  std::vector<Number> numbers_;
   std::vector<Group> groups_;
   size_t maximize_;  // the option "maximize", or the number of options
 

@@ -22,6 +22,7 @@ class PLUGRAD_API SGD final : public Optimizer {
   void update_dampened(const Update& update);
   bool has_slot(size_t slot, std::span<const double> options) const override;
   bool is_counted() const override;
+  void loaded() override;
   void check(std::span<const double> options, const std::vector<Tensor>& parameters) const override;
 };
 
@@ -136,6 +137,7 @@ class PLUGRAD_API Adagrad final : public Optimizer {
 
  private:
   void update(const Update& update, Updates& together) override;
+  double slot_start(size_t slot, std::span<const double> options) const override;
 };
 
 struct AdadeltaOptions {
