@@ -129,11 +129,32 @@ void add_missing(std::vector<nn::NamedTensor>& slots, nn::Optimizer& optimizer) 
     if (!given.contains(number_of(each.name))) slots.push_back({each.name, zeros_like(each.tensor)});
 }
 
+// Throws ValueError unless PyTorch's state has as many parameters in each group as the optimiser.
+void require_same_groups(const nb::dict& state, const nn::Optimizer& optimizer) {
+  const auto text = [](const std::vector<size_t>& counts) {
+    std::string all;
+    for (const size_t each : counts) all += (all.empty() ? "" : ", ") + std::to_string(each);
+    return all;
+  };
+  std::vector<size_t> theirs, ours;
+  for (const nb::handle group : nb::list(nb::object(state["param_groups"]))) {
+    if (!nb::isinstance<nb::dict>(group) || !nb::cast<nb::dict>(group).contains("params")) return;  // named later
+    theirs.push_back(nb::len(nb::object(nb::cast<nb::dict>(group)["params"])));
+  }
+  for (size_t i = 0; i < optimizer.groups(); ++i) ours.push_back(optimizer.parameters(i).size());
+  if (theirs != ours)
+    throw nb::value_error(("[optimizer] the state has groups of " + text(theirs) +
+                           " parameters, the optimizer has groups of " + text(ours) +
+                           ": give the parameters of the training that saved it")
+                              .c_str());
+}
+
 // Restores a state of state_of or of PyTorch. steps: needed for a state without "steps".
 void load_state(nb::handle self, const nb::dict& given, std::optional<int64_t> steps) {
   if (is_own(self)) return void(call_own("load_state_dict", self, given));
   nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
   const bool is_theirs = given.contains("param_groups");
+  if (is_theirs) require_same_groups(given, optimizer);
   const nb::dict state =
       is_theirs ? nb::cast<nb::dict>(nb::module_::import_("plugrad._pickling").attr("state_of_torch")(given)) : given;
   std::vector<nn::NamedTensor> slots;

@@ -233,7 +233,8 @@ def test_optimiser_state():
     (x * x).backward()
     optimizer.step()
     state = optimizer.state_dict()
-    options = {f"param_groups.0.{name}" for name in ("lr", "beta1", "beta2", "eps", "weight_decay", "amsgrad")}
+    options = {f"param_groups.0.{name}" for name in ("lr", "beta1", "beta2", "eps", "weight_decay", "amsgrad", "maximize",
+                                                     "decoupled_weight_decay")}
     assert set(state) == {"exp_avg.0", "exp_avg_sq.0", "step.0", "steps"} | options
     again = optim.Adam([x], 0.1)
     again.load_state_dict(state, optimizer.steps)
