@@ -1,6 +1,7 @@
 #include <plugrad/nn/optimizers.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
 
 #include <limits>
 #include <utility>

@@ -1,7 +1,5 @@
 // The whole API except files and data sets, whose headers are in plugrad/io, and linear algebra: plugrad/ops/linalg.hpp.
 #pragma once
-#include <plugrad/optimize/least_squares.hpp>
-#include <plugrad/optimize/minimize.hpp>
 #include <plugrad/runtime/api.hpp>
 
 #if __cplusplus >= 202002L  // else api.hpp says so, and nothing follows
@@ -90,6 +88,8 @@
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/optimize/least_squares.hpp>
+#include <plugrad/optimize/minimize.hpp>
 #include <plugrad/runtime/event.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>
