@@ -125,14 +125,31 @@ void construct_one_cycle(nn::OneCycleLR* self, nn::Optimizer& optimizer, double 
                              .max_momentum = max_momentum});
 }
 
+// A rate, or a list of a rate for each group.
+std::vector<double> rates_from(const nb::object& given, const std::string& role) {
+  std::vector<double> rates;
+  if (nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given))
+    for (const nb::handle each : given) rates.push_back(taken<double>(each, "an element of " + role, "a number"));
+  else rates.push_back(taken<double>(given, role, "a number or a list of numbers"));
+  return rates;
+}
+
+void construct_cyclic(nn::CyclicLR* self, nn::Optimizer& optimizer, const nb::object& base_lr, const nb::object& max_lr,
+                      int64_t step_size_up, std::optional<int64_t> step_size_down, const std::string& mode, double gamma,
+                      bool cycle_momentum, double base_momentum, double max_momentum, int64_t last_epoch) {
+  using Mode = nn::CyclicOptions::Mode;
+  if (mode != "triangular" && mode != "triangular2" && mode != "exp_range")
+    throw nb::value_error("[CyclicLR] mode must be triangular, triangular2 or exp_range");
+  const Mode chosen = mode == "triangular" ? Mode::triangular : mode == "triangular2" ? Mode::triangular2 : Mode::exp_range;
+  new (self) nn::CyclicLR(optimizer, rates_from(base_lr, "[CyclicLR] base_lr"), rates_from(max_lr, "[CyclicLR] max_lr"),
+                          {step_size_up, step_size_down, chosen, gamma, cycle_momentum, base_momentum, max_momentum});
+  if (last_epoch != -1) self->set_epoch(last_epoch + 1);
+}
+
 void construct_swa(nn::SWALR* self, nn::Optimizer& optimizer, const nb::object& swa_lr, int64_t anneal_epochs,
                    const std::string& strategy, int64_t last_epoch) {
   if (strategy != "cos" && strategy != "linear") throw nb::value_error("[SWALR] anneal_strategy must be cos or linear");
-  std::vector<double> rates;
-  if (nb::isinstance<nb::list>(swa_lr) || nb::isinstance<nb::tuple>(swa_lr))
-    for (const nb::handle each : swa_lr) rates.push_back(taken<double>(each, "[SWALR] an element of swa_lr", "a number"));
-  else rates.push_back(taken<double>(swa_lr, "[SWALR] swa_lr", "a number or a list of numbers"));
-  new (self) nn::SWALR(optimizer, std::move(rates), anneal_epochs, strategy == "linear");
+  new (self) nn::SWALR(optimizer, rates_from(swa_lr, "[SWALR] swa_lr"), anneal_epochs, strategy == "linear");
   if (last_epoch != -1) self->set_epoch(last_epoch + 1);
 }
 
@@ -147,6 +164,15 @@ void bind_composed(nb::module_& m) {
            nb::arg("pct_start") = 0.3, nb::arg("anneal_strategy") = "cos", nb::arg("cycle_momentum") = true,
            nb::arg("base_momentum") = 0.85, nb::arg("max_momentum") = 0.95, nb::arg("div_factor") = 25.0,
            nb::arg("final_div_factor") = 1e4, nb::arg("three_phase") = false);
+  nb::class_<nn::CyclicLR, nn::LRScheduler>(
+      m, "CyclicLR",
+      "Moves the rates between base_lr and max_lr along straight lines, numbers or lists of a number for each group; the "
+      "height of a cycle stays (triangular), is halved (triangular2), or is multiplied by gamma in each step (exp_range), "
+      "while the momentum moves in the opposite direction: Smith, 2017.")
+      .def("__init__", construct_cyclic, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("base_lr"), nb::arg("max_lr"),
+           nb::arg("step_size_up") = 2000, nb::arg("step_size_down") = nb::none(), nb::arg("mode") = "triangular",
+           nb::arg("gamma") = 1.0, nb::arg("cycle_momentum") = true, nb::arg("base_momentum") = 0.8,
+           nb::arg("max_momentum") = 0.9, nb::arg("last_epoch") = -1);
   nb::class_<nn::SWALR, nn::LRScheduler>(m, "SWALR",
                                          "Moves the rates to swa_lr, a number or a list of a number for each group, in "
                                          "anneal_epochs epochs from the rates at the first step().")

@@ -159,16 +159,64 @@ double CosineAnnealingWarmRestarts::rate(double initial, int64_t epoch, size_t) 
 
 // --- One cycle.
 
+namespace {
+// The optimiser's option for the momentum; empty without cycle_momentum.
+std::string momentum_of(const Optimizer& optimizer, bool cycle_momentum, const char* schedule) {
+  if (!cycle_momentum) return {};
+  const std::vector<std::string> names = optimizer.option_names();
+  for (const char* each : {"momentum", "beta1"})
+    if (std::ranges::find(names, each) != names.end() && optimizer.option(each) > 0) return each;
+  require(false, schedule, "an optimiser with a momentum, or cycle_momentum=false");
+  return {};
+}
+
+// A rate for each group, from one for all or one for each.
+std::vector<double> of_groups(std::vector<double> rates, const Optimizer& optimizer, const char* schedule) {
+  if (rates.size() == 1) rates.resize(optimizer.groups(), rates[0]);
+  require(rates.size() == optimizer.groups(), schedule, "a rate for all groups, or one for each");
+  for (const double each : rates) require(each >= 0 && std::isfinite(each), schedule, "finite rates of 0 or more");
+  return rates;
+}
+}  // namespace
+
+CyclicLR::CyclicLR(Optimizer& optimizer, std::vector<double> base_lrs, std::vector<double> max_lrs,
+                   const CyclicOptions& options)
+    : LRScheduler(optimizer), base_lrs_(of_groups(std::move(base_lrs), optimizer, "CyclicLR")),
+      max_lrs_(of_groups(std::move(max_lrs), optimizer, "CyclicLR")), options_(options),
+      momentum_(momentum_of(optimizer, options.cycle_momentum, "CyclicLR")) {
+  require(options.step_size_up > 0 && options.step_size_down.value_or(1) > 0 && options.gamma > 0, "CyclicLR",
+          "step_size_up and step_size_down of at least 1, and a gamma above 0");
+  set_epoch(0);
+}
+
+// The part of the way from base to max at an epoch.
+double CyclicLR::height(int64_t epoch) const {
+  const double up = static_cast<double>(options_.step_size_up);
+  const double down = static_cast<double>(options_.step_size_down.value_or(options_.step_size_up));
+  const double at = static_cast<double>(epoch), cycle = std::floor(at / (up + down));
+  const double within = at / (up + down) - cycle, top = up / (up + down);
+  const double part = within <= top ? within / top : (1 - within) / (1 - top);
+  if (options_.mode == CyclicOptions::Mode::triangular2) return part / std::pow(2.0, cycle);
+  return options_.mode == CyclicOptions::Mode::exp_range ? part * std::pow(options_.gamma, at) : part;
+}
+
+double CyclicLR::rate(double, int64_t epoch, size_t group) const {
+  return base_lrs_[group] + (max_lrs_[group] - base_lrs_[group]) * height(epoch);
+}
+
+void CyclicLR::apply(int64_t epoch) {
+  LRScheduler::apply(epoch);
+  if (momentum_.empty()) return;
+  const double momentum = options_.max_momentum - (options_.max_momentum - options_.base_momentum) * height(epoch);
+  for (size_t i = 0; i < optimizer_.groups(); ++i) optimizer_.set_option(momentum_, momentum, i);
+}
+
 OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, int64_t total_steps, const OneCycleOptions& options)
-    : LRScheduler(optimizer), max_lr_(max_lr), total_steps_(total_steps), options_(options) {
+    : LRScheduler(optimizer), max_lr_(max_lr), total_steps_(total_steps), options_(options),
+      momentum_(momentum_of(optimizer, options.cycle_momentum, "OneCycleLR")) {
   require(max_lr >= 0 && total_steps > 0 && options.pct_start >= 0 && options.pct_start <= 1 && options.div_factor > 0 &&
               options.final_div_factor > 0,
           "OneCycleLR", "max_lr of 0 or more, total_steps of at least 1, pct_start in [0, 1] and positive factors");
-  const std::vector<std::string> names = optimizer.option_names();
-  for (const char* each : {"momentum", "beta1"})
-    if (options.cycle_momentum && std::ranges::find(names, each) != names.end()) momentum_ = each;
-  require(!options.cycle_momentum || (!momentum_.empty() && optimizer.option(momentum_) > 0), "OneCycleLR",
-          "an optimiser with a momentum, or cycle_momentum=false");
   set_epoch(0);
 }
 
@@ -229,11 +277,9 @@ void SequentialLR::apply(int64_t epoch) {
 // --- By a metric.
 
 SWALR::SWALR(Optimizer& optimizer, std::vector<double> swa_lrs, int64_t anneal_epochs, bool linear)
-    : LRScheduler(optimizer), swa_lrs_(std::move(swa_lrs)), anneal_epochs_(anneal_epochs), linear_(linear) {
-  if (swa_lrs_.size() == 1) swa_lrs_.resize(optimizer.groups(), swa_lrs_[0]);
-  require(swa_lrs_.size() == optimizer.groups() && anneal_epochs >= 0, "SWALR",
-          "a swa_lr for all groups or one for each, and anneal_epochs of 0 or more");
-  for (const double each : swa_lrs_) require(each >= 0 && std::isfinite(each), "SWALR", "a finite swa_lr of 0 or more");
+    : LRScheduler(optimizer), swa_lrs_(of_groups(std::move(swa_lrs), optimizer, "SWALR")), anneal_epochs_(anneal_epochs),
+      linear_(linear) {
+  require(anneal_epochs >= 0, "SWALR", "anneal_epochs of 0 or more");
 }
 
 // The part of the way to swa_lr at an epoch.

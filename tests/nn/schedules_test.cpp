@@ -7,6 +7,7 @@ namespace {
 
 using test::throws;
 using Schedule = std::unique_ptr<nn::LRScheduler>;
+using Rates = std::vector<double>;
 
 struct Row {
   const char* name;
@@ -59,7 +60,26 @@ std::vector<Row> rows() {
          return std::make_unique<nn::OneCycleLR>(o, 2, 12, nn::OneCycleOptions{.linear = true, .three_phase = true});
        },
        {0.08, 0.8184615385, 1.556923077, 1.704615385, 0.9661538462, 0.2276923077, 0.06896662069, 0.05517489655,
-        0.04138317241, 0.02759144828, 0.01379972414, 8e-06}}};
+        0.04138317241, 0.02759144828, 0.01379972414, 8e-06}},
+      {"CyclicLR",
+       [](nn::Optimizer& o) -> Schedule {
+         return std::make_unique<nn::CyclicLR>(o, Rates{0.1}, Rates{0.5},
+                                               nn::CyclicOptions{.step_size_up = 2, .step_size_down = 3});
+       },
+       {0.1, 0.3, 0.5, 0.36666666667, 0.23333333333, 0.1, 0.3, 0.5}},
+      {"CyclicLR",
+       [](nn::Optimizer& o) -> Schedule {
+         return std::make_unique<nn::CyclicLR>(
+             o, Rates{0.1}, Rates{0.5}, nn::CyclicOptions{.step_size_up = 2, .mode = nn::CyclicOptions::Mode::triangular2});
+       },
+       {0.1, 0.3, 0.5, 0.3, 0.1, 0.2, 0.3, 0.2, 0.1}},
+      {"CyclicLR",
+       [](nn::Optimizer& o) -> Schedule {
+         return std::make_unique<nn::CyclicLR>(
+             o, Rates{0.1}, Rates{0.5},
+             nn::CyclicOptions{.step_size_up = 2, .mode = nn::CyclicOptions::Mode::exp_range, .gamma = 0.9});
+       },
+       {0.1, 0.28, 0.424, 0.2458, 0.1, 0.218098, 0.3125764}}};
 }
 
 TEST(Schedules, SetTheRatesOfPyTorch) {

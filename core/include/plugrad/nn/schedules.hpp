@@ -6,6 +6,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace plugrad::nn {
 
@@ -146,6 +150,32 @@ class PLUGRAD_API OneCycleLR final : public LRScheduler {
   double max_lr_;
   int64_t total_steps_;
   OneCycleOptions options_;
+  std::string momentum_;  // the option's name
+};
+
+struct CyclicOptions {
+  int64_t step_size_up = 2000;                           // steps from base_lr to max_lr
+  std::optional<int64_t> step_size_down = std::nullopt;  // and back; by default the same
+  enum class Mode { triangular, triangular2, exp_range } mode = Mode::triangular;
+  double gamma = 1;
+  bool cycle_momentum = true;
+  double base_momentum = 0.8, max_momentum = 0.9;
+};
+// Between base_lr and max_lr along straight lines; the height of a cycle stays, is halved from cycle to cycle, or is
+// multiplied by gamma in each step: Smith, Cyclical Learning Rates for Training Neural Networks, 2017. The momentum
+// ("momentum", or "beta1" of Adam) moves in the opposite direction.
+class PLUGRAD_API CyclicLR final : public LRScheduler {
+ public:
+  // base_lrs, max_lrs: a rate for all groups, or one for each.
+  CyclicLR(Optimizer& optimizer, std::vector<double> base_lrs, std::vector<double> max_lrs,
+           const CyclicOptions& options = {});
+
+ private:
+  double rate(double initial, int64_t epoch, size_t group) const override;
+  void apply(int64_t epoch) override;
+  double height(int64_t epoch) const;
+  std::vector<double> base_lrs_, max_lrs_;
+  CyclicOptions options_;
   std::string momentum_;  // the option's name
 };
 
