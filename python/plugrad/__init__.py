@@ -9,8 +9,9 @@ Tensor([0. 4. 6.])
 """
 
 import builtins as _builtins
+import importlib as _importlib
 import os as _os
-from typing import Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 from . import _plugrad
 
@@ -44,9 +45,9 @@ from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_invers
                        svd as svd, triangular_solve as triangular_solve)
 from . import (accelerator as accelerator, amp as amp, array_api as array_api, autograd as autograd, cuda as cuda,
                data as data, distributed as distributed, files as files, func as func, linalg as linalg,
-               masked as masked, nn as nn, onnx as onnx, optim as optim, optimize as optimize, profiler as profiler,
-               quantization as quantization, special as special, testing as testing, text as text, training as training,
-               utils as utils, windows as windows)
+               masked as masked, nn as nn, onnx as onnx, optim as optim, optimize as optimize,
+               profiler as profiler, quantization as quantization, special as special, testing as testing, text as text,
+               training as training, utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
 from .backends import cudnn as _cudnn  # sets `backends` to a callable module, in place of the core's function
@@ -174,6 +175,16 @@ def seed() -> _builtins.int:
     return number
 
 
+if _TYPE_CHECKING:
+    from . import distributions as distributions
+else:
+    def __getattr__(name: str) -> _Any:
+        """Imports plugrad.distributions when a program first refers to it: it takes a tenth of the package's import."""
+        if name == "distributions":
+            return _importlib.import_module("plugrad.distributions")
+        raise AttributeError(f"module 'plugrad' has no attribute '{name}'")
+
+
 _serve_einops()
 _serve_subclasses()
 
@@ -185,4 +196,5 @@ device = _plugrad.Device
 get_rng_state, set_rng_state = _plugrad.generator_state, _plugrad.set_generator_state
 
 # `from plugrad import *` does not replace Python's own sum, min and so on. Programs call them as plugrad.sum.
-__all__ = sorted(name for name in globals() if not name.startswith("_") and not hasattr(_builtins, name))
+__all__ = sorted({"distributions"} | {name for name in globals()
+                                      if not name.startswith("_") and not hasattr(_builtins, name)})
