@@ -33,12 +33,15 @@ Tensor given(const nb::object& x) { return x.is_none() ? Tensor() : nb::cast<Ten
 
 // weights: lists of four tensors; a tensor may be None.
 nb::tuple run_recurrent(const std::string& kind, const Tensor& x, const nb::list& weights, const MaybeTensor& h,
-                        const MaybeTensor& c, bool batch_first, double dropout, bool bidirectional) {
+                        const MaybeTensor& c, bool batch_first, double dropout, bool bidirectional,
+                        const std::optional<std::vector<int64_t>>& batch_sizes) {
   std::vector<nn::RecurrentWeights> all;
   for (const nb::handle each : weights) all.push_back({given(each[0]), given(each[1]), given(each[2]), given(each[3])});
   const nn::RecurrentOptions options{.batch_first = batch_first, .dropout = dropout, .bidirectional = bidirectional};
   const nn::Recurrence result = unlocked([=, first = given(h), second = given(c)] {
-    return nn::recurrent(chosen<nn::RecurrentKind>(kind), x, all, first, second, options);
+    const nn::RecurrentKind which = chosen<nn::RecurrentKind>(kind);
+    if (batch_sizes) return nn::recurrent_packed(which, x, *batch_sizes, all, first, second, options);
+    return nn::recurrent(which, x, all, first, second, options);
   });
   return nb::make_tuple(wrap(result.output), wrap(result.h), wrap(result.c));
 }
@@ -132,7 +135,16 @@ void bind_nn(nb::module_& m) {
       "Returns the weight and the bias of a new linear layer.");
   m.def("_recurrent", run_recurrent, nb::arg("kind"), nb::arg("x"), nb::arg("weights"), nb::arg("h").none(),
         nb::arg("c").none(), nb::arg("batch_first"), nb::arg("dropout"), nb::arg("bidirectional"),
-        "Runs a recurrent network. Returns its output and the last states h and c.");
+        nb::arg("batch_sizes") = nb::none(), "Runs a recurrent network. Returns its output and the last states h and c.");
+  m.def(
+      "_ctc_loss",
+      [](const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
+         int64_t blank, const ReductionLike& reduction, bool zero_infinity) {
+        const nn::CTCLoss loss{blank, reduction.get(), zero_infinity};
+        return wrap(unlocked([&] { return loss(log_probs, targets, input_lengths, target_lengths); }));
+      },
+      nb::arg("log_probs"), nb::arg("targets"), nb::arg("input_lengths"), nb::arg("target_lengths"), nb::arg("blank"),
+      nb::arg("reduction"), nb::arg("zero_infinity"));
   m.def("_multi_head_attention", run_attention, nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("num_heads"),
         nb::arg("in_proj_weight").none(), nb::arg("q_proj_weight").none(), nb::arg("k_proj_weight").none(),
         nb::arg("v_proj_weight").none(), nb::arg("in_proj_bias").none(), nb::arg("out_proj_weight"),

@@ -57,14 +57,48 @@ Tensor run_direction(RecurrentKind kind, const RecurrentWeights& weights, const 
   return stack(outputs, 0);
 }
 
-// The states of all layers and directions, each (n, hidden); x is (l, n, in).
-std::vector<State> first_states(RecurrentKind kind, const Tensor& x, const Tensor& h, const Tensor& c, int64_t count,
-                                int64_t hidden) {
-  const Shape expected{count, x.size(1), hidden};
+State rows_of(const State& state, int64_t start, int64_t count) {
+  return {narrow(state.h, 0, start, count), state.c.defined() ? narrow(state.c, 0, start, count) : Tensor()};
+}
+
+// The rows of a, then of b.
+State joined(const State& a, const State& b) { return {cat({a.h, b.h}), a.c.defined() ? cat({a.c, b.c}) : Tensor()}; }
+
+// The same for packed sequences: x (sum of sizes, in) -> (sum of sizes, hidden). The first rows of the state are those of
+// the longest sequences. Forwards, rows leave the computation as their sequences end; in reverse, they join it.
+Tensor run_packed(RecurrentKind kind, const RecurrentWeights& weights, const Tensor& x, const std::vector<int64_t>& sizes,
+                  bool reverse, State& state) {
+  const Tensor inputs = linear(x, weights.weight_ih, weights.bias_ih);
+  const State first = state;
+  State now = rows_of(first, 0, reverse ? sizes.back() : sizes.front()), ended;
+  std::vector<Tensor> outputs(sizes.size());
+  int64_t start = reverse ? x.size(0) : 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const size_t at = reverse ? sizes.size() - 1 - i : i;
+    const int64_t count = sizes[at], before = now.h.size(0);
+    if (count < before) {
+      const State leaving = rows_of(now, count, before - count);
+      ended = ended.h.defined() ? joined(leaving, ended) : leaving;
+      now = rows_of(now, 0, count);
+    }
+    if (count > before) now = joined(now, rows_of(first, before, count - before));
+    if (reverse) start -= count;
+    now = step(kind, weights, narrow(inputs, 0, start, count), now);
+    if (!reverse) start += count;
+    outputs[at] = now.h;
+  }
+  state = ended.h.defined() ? joined(now, ended) : now;
+  return cat(outputs);
+}
+
+// The states of all layers and directions, each (n, hidden).
+std::vector<State> first_states(RecurrentKind kind, const Tensor& x, int64_t n, const Tensor& h, const Tensor& c,
+                                int64_t count, int64_t hidden) {
+  const Shape expected{count, n, hidden};
   for (const Tensor* each : {&h, &c})
     if (each->defined() && each->shape() != expected)
       refuse_rnn("a state has shape " + each->shape().text() + ": expected " + expected.text());
-  const Tensor nothing = zeros({x.size(1), hidden}, x.dtype(), x.device());
+  const Tensor nothing = zeros({n, hidden}, x.dtype(), x.device());
   std::vector<State> states;
   for (int64_t i = 0; i < count; ++i) {
     states.push_back({h.defined() ? select(h, 0, i) : nothing, {}});
@@ -81,17 +115,30 @@ void require_fitting(const Tensor& x, const std::vector<RecurrentWeights>& weigh
                "without a batch, and a last extent of " + std::to_string(in));
 }
 
-// All layers, on x (l, n, in). `states` become the last states.
-Tensor run_layers(RecurrentKind kind, Tensor x, const std::vector<RecurrentWeights>& weights, std::vector<State>& states,
+// All layers, on x (l, n, in), or on packed sequences with these sizes. `states` become the last states.
+Tensor run_layers(RecurrentKind kind, Tensor x, const std::vector<int64_t>& sizes,
+                  const std::vector<RecurrentWeights>& weights, std::vector<State>& states,
                   const RecurrentOptions& options) {
   const size_t directions = options.bidirectional ? 2 : 1;
+  const auto run = [&](size_t i, bool reverse) {
+    return sizes.empty() ? run_direction(kind, weights[i], x, reverse, states[i])
+                         : run_packed(kind, weights[i], x, sizes, reverse, states[i]);
+  };
   for (size_t first = 0; first < weights.size(); first += directions) {
     if (first) x = dropout(x, options.dropout, options.dropout > 0);
-    const Tensor forwards = run_direction(kind, weights[first], x, false, states[first]);
-    x = directions == 1 ? forwards
-                        : cat({forwards, run_direction(kind, weights[first + 1], x, true, states[first + 1])}, -1);
+    const Tensor forwards = run(first, false);
+    x = directions == 1 ? forwards : cat({forwards, run(first + 1, true)}, -1);
   }
   return x;
+}
+
+Recurrence results_of(const Tensor& output, const std::vector<State>& states) {
+  std::vector<Tensor> last_h, last_c;
+  for (const State& each : states) {
+    last_h.push_back(each.h);
+    if (each.c.defined()) last_c.push_back(each.c);
+  }
+  return {output, stack(last_h, 0), last_c.empty() ? Tensor() : stack(last_c, 0)};
 }
 }  // namespace
 
@@ -102,15 +149,31 @@ Recurrence recurrent(RecurrentKind kind, const Tensor& x, const std::vector<Recu
   const Tensor in = !batched ? unsqueeze(x, 1) : swapped ? transpose(x, 0, 1) : x;
   if (!in.size(0)) refuse_rnn("x has no steps: its shape is " + x.shape().text());
   const auto with_batch = [&](const Tensor& state) { return state.defined() && !batched ? unsqueeze(state, 1) : state; };
-  std::vector<State> states = first_states(kind, in, with_batch(h), with_batch(c), static_cast<int64_t>(weights.size()),
-                                           weights[0].weight_hh.size(-1));
-  const Tensor out = run_layers(kind, in, weights, states, options);
-  std::vector<Tensor> last_h, last_c;
-  for (const State& each : states) last_h.push_back(each.h), last_c.push_back(each.c);
-  Recurrence result{swapped ? transpose(out, 0, 1) : out, stack(last_h, 0), {}};
-  if (kind == RecurrentKind::lstm) result.c = stack(last_c, 0);
+  std::vector<State> states = first_states(kind, in, in.size(1), with_batch(h), with_batch(c),
+                                           static_cast<int64_t>(weights.size()), weights[0].weight_hh.size(-1));
+  const Tensor out = run_layers(kind, in, {}, weights, states, options);
+  const Recurrence result = results_of(swapped ? transpose(out, 0, 1) : out, states);
   if (batched) return result;
   return {squeeze(result.output, {1}), squeeze(result.h, {1}), result.c.defined() ? squeeze(result.c, {1}) : Tensor()};
+}
+
+Recurrence recurrent_packed(RecurrentKind kind, const Tensor& data, const std::vector<int64_t>& batch_sizes,
+                            const std::vector<RecurrentWeights>& weights, const Tensor& h, const Tensor& c,
+                            const RecurrentOptions& options) {
+  require_fitting(data, weights, options.bidirectional ? 2 : 1);
+  int64_t sum = 0;
+  for (size_t i = 0; i < batch_sizes.size(); ++i) {
+    if (batch_sizes[i] < 1 || (i > 0 && batch_sizes[i] > batch_sizes[i - 1]))
+      refuse_rnn("batch_sizes must be at least 1 and must not increase");
+    sum += batch_sizes[i];
+  }
+  if (batch_sizes.empty() || data.rank() != 2 || data.size(0) != sum)
+    refuse_rnn("packed data has shape " + data.shape().text() + ": expected rank 2, and " + std::to_string(sum) +
+               " rows, the sum of batch_sizes");
+  std::vector<State> states =
+      first_states(kind, data, batch_sizes[0], h, c, static_cast<int64_t>(weights.size()), weights[0].weight_hh.size(-1));
+  const Tensor output = run_layers(kind, data, batch_sizes, weights, states, options);
+  return results_of(output, states);
 }
 
 // --- The modules.

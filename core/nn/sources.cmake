@@ -7,6 +7,7 @@ target_sources(plugrad PRIVATE
   nn/attention.cpp
   nn/containers.cpp
   nn/convolutions.cpp
+  nn/ctc_loss.cpp
   nn/grad_scaler.cpp
   nn/init.cpp
   nn/layer_matrix.cpp

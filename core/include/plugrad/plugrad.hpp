@@ -23,6 +23,7 @@
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/convolutions.hpp>
+#include <plugrad/nn/ctc_loss.hpp>
 #include <plugrad/nn/grad_scaler.hpp>
 #include <plugrad/nn/init.hpp>
 #include <plugrad/nn/layers.hpp>

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _plugrad
 from .._plugrad import Tensor
+from .utils.rnn import pad_sequence
 from .._plugrad import (adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
                         adaptive_avg_pool3d as adaptive_avg_pool3d, adaptive_max_pool1d as adaptive_max_pool1d,
                         adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices,
@@ -118,3 +119,32 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Adds a last axis of num_classes elements that is 1 at the class in the tensor and 0 elsewhere. num_classes=-1 means
     the largest class plus 1, and waits for the device to find the largest class."""
     return _plugrad.one_hot(tensor, int(tensor.amax().item()) + 1 if num_classes == -1 else num_classes)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    """The negative logarithm of the probability of all alignments of targets with the steps of log_probs: connectionist
+    temporal classification, Graves et al., 2006.
+
+    log_probs (t, n, c), or (t, c): logarithms of the probabilities of c classes at each step. targets (n, s), padded, or all
+    targets in a row (sum of target_lengths): classes other than blank. input_lengths, target_lengths (n): tensors or
+    numbers. The loss (n) is infinite where a target needs more steps than its input has; its gradient is then 0, and with
+    zero_infinity the loss is 0 too. reduction "mean" divides each loss by the target's length and takes the mean. Raises
+    ValueError for shapes that do not fit. Classes and lengths out of range are not found.
+    """
+    batched = log_probs.ndim == 3
+    x = log_probs if batched else log_probs.unsqueeze(1)
+    lengths = [each.to("i64") if isinstance(each, Tensor) else
+               Tensor([each] if isinstance(each, int) else list(each), dtype="i64", requires_grad=False)
+               for each in (input_lengths, target_lengths)]
+    inputs, outputs = (each.reshape(-1).to(x.device) for each in lengths)
+    if batched and targets.ndim == 1:
+        counts: list[int] = lengths[1].reshape(-1).tolist()
+        if sum(counts) != targets.shape[0]:
+            raise ValueError(f"[ctc_loss] targets has {targets.shape[0]} elements, and target_lengths have the sum "
+                             f"{sum(counts)}")
+        targets = pad_sequence(list(targets.split(counts)), batch_first=True)
+    rows = targets if targets.ndim == 2 else targets.unsqueeze(0)
+    made: Any = _plugrad._ctc_loss(x, rows.to("i64").to(x.device), inputs, outputs, blank, reduction, zero_infinity)
+    loss: Tensor = made if batched or reduction != "none" else made.squeeze(0)
+    return loss

@@ -5,8 +5,9 @@ from typing import Any
 from .. import _plugrad
 from .._plugrad import Tensor
 from ._calls import Calls
+from .functional import ctc_loss
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
            "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MaxMarginLoss",
            "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss",
            "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "max_margin_loss"]
@@ -80,6 +81,16 @@ class NLLLoss(_Loss):
     def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100,
                  reduction: str = "mean") -> None:
         self._keep(reduction=reduction, weight=weight, ignore_index=ignore_index)
+
+
+class CTCLoss(_Loss):
+    """The negative logarithm of the probability of all alignments of targets with the steps of log_probs, for classes
+    without `blank`: see functional.ctc_loss. Connectionist temporal classification, Graves et al., 2006."""
+
+    _function = staticmethod(ctc_loss)
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        self._keep(blank=blank, reduction=reduction, zero_infinity=zero_infinity)
 
 
 class BCELoss(_Loss):

@@ -279,6 +279,8 @@ class Module:
 
         Raises ValueError, and changes nothing, for different shapes, and, if strict, for missing or unexpected names.
         """
+        for name, module in list(self.named_modules(remove_duplicate=False)):
+            module._before_load(state, f"{name}." if name else "")
         own = self._state()
         result = LoadResult(sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()))
         if strict and (result.missing_keys or result.unexpected_keys):
@@ -292,6 +294,9 @@ class Module:
             for name in shared:
                 own[name].copy_(state[name])
         return result
+
+    def _before_load(self, state: Mapping[str, Tensor], prefix: str) -> None:
+        """Called before load_state_dict, with the prefix of this module's names in the state."""
 
     def get_parameter(self, name: str) -> Tensor:
         """Returns the parameter with this name in named_parameters. Raises KeyError for an unknown name."""

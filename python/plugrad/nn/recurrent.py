@@ -6,6 +6,7 @@ from .. import _plugrad
 from .._plugrad import Tensor
 from . import init
 from .module import Module
+from .utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
 
@@ -13,9 +14,9 @@ _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 
 
 class _Recurrent(Module):
-    """x (l, n, in), or (n, l, in) with batch_first, or (l, in) without a batch. Weights and biases of layer 0 are
-    weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0; the names for the reverse direction end in "_reverse". They start
-    uniform in +-1/sqrt(hidden_size). Raises ValueError for sizes below 1 and for shapes that do not fit."""
+    """x (l, n, in), or (n, l, in) with batch_first, or (l, in) without a batch, or a PackedSequence. Weights and biases of
+    layer 0 are weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0; the names for the reverse direction end in "_reverse".
+    They start uniform in +-1/sqrt(hidden_size). Raises ValueError for sizes below 1 and for shapes that do not fit."""
 
     _kind: str
 
@@ -32,17 +33,22 @@ class _Recurrent(Module):
             for suffix in ["", "_reverse"][:directions]:
                 _add_weights(self, self._kind, extent, hidden_size, bias, f"_l{layer}{suffix}", dtype, device)
 
-    def _run(self, x: Tensor, h: Tensor | None, c: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _run(self, x: Any, h: Tensor | None, c: Tensor | None) -> tuple[Any, Tensor, Tensor | None]:
         suffixes = [f"_l{layer}{suffix}" for layer in range(self.num_layers)
                     for suffix in ["", "_reverse"][:2 if self.bidirectional else 1]]
         weights = [[getattr(self, name + suffix, None) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
                    for suffix in suffixes]
-        return _plugrad._recurrent(self._kind, x, weights, h, c, self.batch_first, self.dropout if self.training else 0.0,
-                                   self.bidirectional)
+        dropout = self.dropout if self.training else 0.0
+        if not isinstance(x, PackedSequence):
+            return _plugrad._recurrent(self._kind, x, weights, h, c, self.batch_first, dropout, self.bidirectional)
+        h, c = _permuted(h, x.sorted_indices), _permuted(c, x.sorted_indices)
+        output, h, c = _plugrad._recurrent(self._kind, x.data, weights, h, c, False, dropout, self.bidirectional,
+                                           x.batch_sizes.tolist())
+        return x._replace(data=output), _permuted(h, x.unsorted_indices), _permuted(c, x.unsorted_indices)
 
-    def forward(self, x: Tensor, hx: Any = None) -> Any:
-        """Returns (output, h): the results of the last layer at each step, and the last states (layers * directions, n,
-        hidden). hx: the first states, or None for 0."""
+    def forward(self, x: Any, hx: Any = None) -> Any:
+        """Returns (output, h): the results of the last layer at each step, in the form of x, and the last states (layers *
+        directions, n, hidden). hx: the first states, or None for 0."""
         output, h, _ = self._run(x, hx, None)
         return output, h
 
@@ -56,6 +62,11 @@ class _Recurrent(Module):
         bound = self.hidden_size ** -0.5
         for each in self.parameters():
             init.uniform_(each, -bound, bound)
+
+
+def _permuted(state: Any, places: Tensor | None) -> Any:
+    """A state (layers, n, hidden) with its sequences in another order."""
+    return state if state is None or places is None else state.index_select(1, places)
 
 
 def _add_weights(module: Module, kind: str, extent: int, hidden: int, bias: bool, suffix: str, dtype: Any,
@@ -94,7 +105,7 @@ class LSTM(_Recurrent):
 
     _kind = "lstm"
 
-    def forward(self, x: Tensor, hx: Any = None) -> Any:
+    def forward(self, x: Any, hx: Any = None) -> Any:
         """Returns (output, (h, c)), with the last states h and c. hx: the first states (h, c), or None for 0."""
         h, c = hx or (None, None)
         output, h, c = self._run(x, h, c)

@@ -34,6 +34,14 @@ struct Recurrence {
 PLUGRAD_API Recurrence recurrent(RecurrentKind kind, const Tensor& x, const std::vector<RecurrentWeights>& weights,
                                  const Tensor& h = {}, const Tensor& c = {}, const RecurrentOptions& options = {});
 
+// As recurrent, on sequences of different lengths. data (sum of batch_sizes, in) has the first step of all sequences, then
+// the second step of the sequences that have it, and so on; the longest sequences come first. batch_sizes: the number of
+// sequences at each step. output: in the form of data. h and c (layers d, n, hidden): the states after the last step of each
+// sequence, which is the first one in the reverse direction. batch_first has no effect.
+PLUGRAD_API Recurrence recurrent_packed(RecurrentKind kind, const Tensor& data, const std::vector<int64_t>& batch_sizes,
+                                        const std::vector<RecurrentWeights>& weights, const Tensor& h = {},
+                                        const Tensor& c = {}, const RecurrentOptions& options = {});
+
 class PLUGRAD_API RecurrentBase : public Module {
  public:
   void members(Members& all) override;

@@ -1,13 +1,15 @@
-"""Functions over the parameters of a module: limits of gradients, and parameters as a single vector."""
+"""Functions over the parameters of a module: limits of gradients, parameters as a single vector, parametrizations; and
+sequences of different lengths (rnn)."""
 
 from collections.abc import Iterable
 
 from ... import _plugrad
 from ..._modes import no_grad
 from ..._plugrad import Tensor
-from . import rnn as rnn
+from . import parametrizations as parametrizations, parametrize as parametrize, rnn as rnn
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn", "vector_to_parameters"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "parametrizations", "parametrize", "rnn",
+           "vector_to_parameters"]
 
 
 def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
