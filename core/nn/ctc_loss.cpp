@@ -85,7 +85,9 @@ Tensor CTCLoss::operator()(const Tensor& log_probs, const Tensor& targets, const
     const Tensor next = add(sum_of(alpha, moved(alpha, 1), skipped), select(chosen, 0, t));
     alpha = where(unsqueeze(gt(input_lengths, t), 1), next, alpha);
   }
-  const Tensor likelihood = likelihood_of(alpha, target_lengths);
+  // Without a step, only an empty target is possible.
+  const Tensor nothing = where(eq(target_lengths, 0), zeros({n}, alpha.dtype(), alpha.device()), kImpossible);
+  const Tensor likelihood = where(eq(input_lengths, 0), nothing, likelihood_of(alpha, target_lengths));
   const Tensor is_possible = gt(likelihood, kImpossible / 2);
   const double otherwise = zero_infinity ? 0 : std::numeric_limits<double>::infinity();
   const Tensor loss = where(is_possible, neg(likelihood), otherwise);

@@ -6,7 +6,7 @@ import pytest
 
 import plugrad
 from plugrad import distributions as d
-from plugrad.distributions import _samplers, constraints, transforms as t
+from plugrad.distributions import _samplers, transforms as t
 
 
 def f64(numbers):
@@ -301,42 +301,49 @@ def test_a_variational_step_compiles():
     assert results[0] == results[1]
 
 
-# --- Transforms.
-
-@pytest.mark.parametrize("transform, x", [
-    (t.ExpTransform(), A), (t.SigmoidTransform(), A - 1), (t.TanhTransform(), A - 1), (t.SoftplusTransform(), A - 1),
-    (t.PowerTransform(2.5), A), (t.AffineTransform(1.0, -2.0), A), (t.AffineTransform(A, B), B),
-    (t.ComposeTransform([t.AffineTransform(1.0, 2.0), t.ExpTransform()]), A), (t.StickBreakingTransform(), A - 1),
-    (t.LowerCholeskyTransform(), L), (t.ReshapeTransform((3,), (3, 1)), A), (d.identity_transform, A),
-    (t.IndependentTransform(t.ExpTransform(), 1), S), (t.SigmoidTransform().inv, P),
-], ids=repr)
-def test_transforms_have_inverses_and_jacobians(transform, x):
-    y = transform(x)
-    assert y.shape == transform.forward_shape(x.shape) and transform.inverse_shape(y.shape) == x.shape
-    assert plugrad.allclose(transform.inv(y), x, rtol=1e-12) and plugrad.allclose(transform.inv.inv(x), y)
-    assert bool(transform.codomain.check(y).all())
-    if isinstance(transform, t.LowerCholeskyTransform):
-        return
-    found = transform.log_abs_det_jacobian(x, y)
-    assert plugrad.allclose(transform.inv.log_abs_det_jacobian(y, x), -found)
-    event = x.ndim if transform.domain.event_dim == 0 else transform.domain.event_dim
-    rows = x.reshape(-1, *x.shape[x.ndim - event:])
-    for row, wanted in zip(rows, (found.reshape(len(rows), -1) if found.ndim else found.reshape(1, 1)), strict=True):
-        jacobian = plugrad.func.jacfwd(lambda z: transform(z).reshape(-1)[:z.numel()])(row).reshape(row.numel(), row.numel())
-        assert wanted.sum().item() == pytest.approx(plugrad.linalg.slogdet(jacobian)[1].item(), abs=1e-10)
+@pytest.mark.parametrize("make, value, wanted, gradient", [
+    (lambda x: d.Multinomial(3, logits=x), [-200.0, 0.0], [1.0, 2.0], (-198.9013877, [1, -1])),
+    (lambda x: d.OneHotCategorical(logits=x), [-math.inf, 0.0, 1.0], [0.0, 1.0, 0.0], (-1.3132617, None)),
+    (lambda x: d.Geometric(probs=x), [1.0], [0.0], (0.0, [1])),
+])
+def test_impossible_classes_leave_densities_finite(make, value, wanted, gradient):
+    x = f64(value).requires_grad_()
+    found = make(x).log_prob(f64(wanted)).sum()
+    assert found.item() == pytest.approx(gradient[0], abs=1e-6)
+    if gradient[1]:
+        assert plugrad.autograd.grad(found, x)[0].tolist() == pytest.approx(gradient[1])
 
 
-@pytest.mark.parametrize("constraint", [constraints.real, constraints.positive, constraints.nonnegative,
-                                        constraints.unit_interval, constraints.interval(-1.0, 3.0),
-                                        constraints.greater_than(2.0), constraints.less_than(2.0), constraints.simplex,
-                                        constraints.real_vector, constraints.lower_cholesky], ids=repr)
-def test_constraints_have_transforms(constraint):
-    for find in (d.biject_to, d.transform_to):
-        x = f64([[0.5, -2.0, 1.0], [3.0, 0.0, -1.0], [0.1, 0.2, 0.3]])
-        made = find(constraint)(x)
-        assert bool(constraint.check(made).all())
-    with pytest.raises(NotImplementedError, match="no transform to boolean"):
-        d.biject_to(constraints.boolean)
+def test_divergences_have_gradients_at_the_edges():
+    x = f64([-math.inf, 0.0, 1.0]).requires_grad_()
+    entropy = d.Categorical(logits=x).entropy()
+    assert entropy.item() == pytest.approx(0.5822032)
+    assert plugrad.autograd.grad(entropy, x)[0].tolist() == pytest.approx([0, 0.1966119, -0.1966119], abs=1e-6)
+    p = f64(0.3).requires_grad_()
+    assert plugrad.autograd.grad(d.kl_divergence(d.Binomial(4, p), d.Binomial(4, f64(0.6))), p)[0].item() == pytest.approx(
+        -5.0110519)
+    q = f64(1.0).requires_grad_()
+    divergence = d.kl_divergence(d.Poisson(f64(0.0)), d.Poisson(q))
+    assert divergence.item() == 1 and plugrad.autograd.grad(divergence, q)[0].item() == 1
+    assert d.kl_divergence(d.Bernoulli(0.5), d.Bernoulli(plugrad.tensor([0.0, 1.0]))).tolist() == [math.inf] * 2
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_samples_are_finite_in_every_dtype(dtype):
+    plugrad.manual_seed(0)
+    one = plugrad.ones(1, dtype=dtype)
+    for made in (d.Laplace(one, one), d.Gumbel(one, one), d.Exponential(one), d.Weibull(one, one),
+                 d.Normal(one, one), d.Bernoulli(one), d.Categorical(logits=plugrad.zeros(3, dtype=dtype))):
+        x = made.sample((50_000,))
+        assert bool(x.isfinite().all()) and bool(made.log_prob(x).isfinite().all())
+
+
+def test_small_concentrations_draw_corners():
+    plugrad.manual_seed(0)
+    x = d.Beta(0.01, 0.01).sample((20_000,))
+    assert (x == 0.5).sum().item() < 60 and x.var().item() == pytest.approx(0.245, rel=0.02)
+    simplex = d.Dirichlet(plugrad.full((3,), 0.01)).sample((5000,))
+    assert simplex.max(-1)[0].mean().item() > 0.98
 
 
 # --- What is refused.
@@ -348,6 +355,7 @@ def test_constraints_have_transforms(constraint):
     (lambda: d.Bernoulli(0.5, 0.0), ValueError, "give either probs or logits, not both"),
     (lambda: d.Categorical(), ValueError, "not none"),
     (lambda: d.Categorical(plugrad.tensor(0.5)), ValueError, "at least 1 dim"),
+    (lambda: d.Geometric(0.0), ValueError, "probs must be above 0"),
     (lambda: d.Bernoulli(1.5), ValueError, "probs has values outside"),
     (lambda: d.Exponential(1.0).log_prob(plugrad.tensor(-1.0)), ValueError, "outside of the support"),
     (lambda: d.Poisson(1.0).log_prob(plugrad.tensor(0.5)), ValueError, "outside of the support"),

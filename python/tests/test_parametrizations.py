@@ -88,7 +88,7 @@ def test_parametrizations_are_removed_copied_and_pickled():
     assert parametrize.is_parametrized(again[1])
 
 
-@pytest.mark.parametrize("dim, shape", [(0, (4, 1)), (1, (1, 3)), (-1, (1, 3)), (None, ())])
+@pytest.mark.parametrize("dim, shape", [(0, (4, 1)), (1, (1, 3)), (-1, ()), (None, ())])
 def test_weight_norm_keeps_the_weight_and_learns_its_length(dim, shape):
     layer = nn.Linear(3, 4, dtype="f64")
     before = layer.weight.detach().clone()
@@ -154,6 +154,7 @@ def test_spectral_norm_trains_in_compiled_steps():
     (lambda: parametrize.remove_parametrizations(nn.Linear(2, 3), "weight"), ValueError, "no parametrization of 'weight'"),
     (lambda: parametrize.remove_parametrizations(parametrizations.weight_norm(nn.Linear(2, 3)), "weight", False), ValueError,
      "several originals"),
+    (lambda: parametrizations.weight_norm(nn.Linear(2, 3), dim=2), ValueError, "dim is 2: expected an axis from 0 to 1"),
     (lambda: parametrizations.spectral_norm(nn.Linear(2, 3), "kernel"), ValueError, "'kernel' must be a parameter"),
     (lambda: parametrizations.spectral_norm(nn.Linear(2, 3), n_power_iterations=0), ValueError, "at least 1"),
 ])

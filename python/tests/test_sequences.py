@@ -49,7 +49,9 @@ def test_packing_and_its_inverse():
         assert again.data.tolist() == packed.data.tolist()
     data, batch_sizes, *_ = packed
     assert data is packed.data and batch_sizes is packed.batch_sizes
-    assert packed.to("f32").data.dtype == "f32"
+    assert packed.to("f32").data.dtype == packed.float().data.dtype == "f32"
+    again = rnn.PackedSequence(packed.data, packed.batch_sizes, packed.sorted_indices)
+    assert again.unsorted_indices.tolist() == packed.unsorted_indices.tolist()
 
 
 @pytest.mark.parametrize("make", [nn.RNN, nn.GRU, nn.LSTM])
@@ -164,6 +166,14 @@ def test_impossible_targets_have_an_infinite_loss_without_a_gradient():
         assert gradient[:, 0].tolist() == [[0] * 3] * 2 and gradient[:, 1].abs().sum().item() > 0
 
 
+def test_inputs_without_steps_match_empty_targets_only():
+    x = probabilities(4, 3, 3).requires_grad_()
+    loss = F.ctc_loss(x, plugrad.tensor([[1], [2], [1]]), [0, 0, 4], [0, 1, 1], reduction="none")
+    assert loss[0].item() == 0 and loss[1].item() == math.inf and math.isfinite(loss[2].item())
+    gradient = plugrad.autograd.grad(loss[2] + loss[0], x)[0]
+    assert gradient[:, :2].abs().sum().item() == 0 and gradient[:, 2].abs().sum().item() > 0
+
+
 def test_ctc_is_part_of_compiled_steps():
     x, targets = probabilities(6, 2, 3).to("f32"), plugrad.tensor([[1, 2], [2, 0]])
 
@@ -185,6 +195,8 @@ def test_ctc_is_part_of_compiled_steps():
     ((plugrad.zeros(2, 2, 3), plugrad.tensor([[1], [1]]), [2], [1, 1]), r"input_lengths and target_lengths must be i64"),
     ((plugrad.zeros(2, 1, 3), plugrad.tensor([[1]]), [2], [1], 3), "blank is 3: expected a class from 0 to 2"),
     ((plugrad.zeros(2, 1, 3, dtype="i64"), plugrad.tensor([[1]]), [2], [1]), "log_probs must be floating"),
+    ((plugrad.zeros(2, 1, 3), plugrad.tensor([[1]]), [3], [1]), r"input_lengths are \[3\]: expected 0 to 2"),
+    ((plugrad.zeros(2, 1, 3), plugrad.tensor([[1]]), [2], [-1]), r"target_lengths are \[-1\]: expected 0 to 1"),
 ])
 def test_ctc_names_what_does_not_fit(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -9,7 +9,8 @@ from .distribution import Distribution, ExponentialFamily
 from .gammas import Beta, Chi2, Dirichlet, Gamma, StudentT
 from .kl import kl_divergence, register_kl
 from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
-from .transforms import biject_to, identity_transform, transform_to
+from .registry import biject_to, transform_to
+from .transforms import identity_transform
 
 __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Dirichlet", "Distribution", "Exponential",
            "ExponentialFamily", "Gamma", "Geometric", "Gumbel", "HalfNormal", "Independent", "Laplace", "LogNormal",

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _plugrad
 from .._plugrad import Tensor
+from ..array_api import finfo
 from . import constraints
 from .constraints import Constraint
 from .distribution import Distribution, as_tensors
@@ -22,7 +23,7 @@ class _ByInverse(Distribution):
 
     def _open_uniform(self, sample_shape: Sequence[int], like: Tensor) -> Tensor:
         """Uniform numbers in (0, 1)."""
-        tiny = 2 ** -53 if like.dtype == "f64" else 2 ** -24
+        tiny = 0.5 * float(finfo(like.dtype).eps)
         return _plugrad.rand(self._extended(sample_shape), dtype=like.dtype, device=like.device).clamp(tiny, 1 - tiny)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Tensor
+from ..array_api import finfo
 from . import constraints
 from ._samplers import binomial, poisson
 from .constraints import Constraint
@@ -26,12 +27,12 @@ class _OfOdds(ExponentialFamily):
         if (probs is None) == (logits is None):
             raise ValueError(f"[{name}] give either probs or logits, not " + ("none" if probs is None else "both"))
         value, *rest = as_tensors(probs if logits is None else logits, *more)
-        eps = 2 ** -52 if value.dtype == "f64" else 2 ** -23
+        eps = float(finfo(value.dtype).eps)
         if logits is None:
             inner = value.clamp(eps, 1 - eps)
-            self.probs, self.logits = value, inner.log() - (-inner).log1p()
+            self.probs, self.logits, self._derived = value, inner.log() - (-inner).log1p(), "logits"
         else:
-            self.probs, self.logits = value.sigmoid(), value
+            self.probs, self.logits, self._derived = value.sigmoid(), value, "probs"
         return tuple(rest)
 
 
@@ -88,6 +89,8 @@ class Geometric(_OfOdds):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._set("Geometric", probs, logits)
         super().__init__(self.probs.shape, validate_args=validate_args)
+        if self._validates and not _plugrad._is_recording() and not bool((self.probs > 0).all()):
+            raise ValueError(f"[Geometric] probs must be above 0: {self.probs!r}")
 
     @property
     def mean(self) -> Tensor:
@@ -108,7 +111,8 @@ class Geometric(_OfOdds):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return _plugrad.xlog1py(value, -self.probs) + self.probs.log()
+        failing = _plugrad.where((self.probs == 1) & (value == 0), 0.0, self.probs)
+        return value * (-failing).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
         return (_plugrad.softplus(self.logits) - self.probs * self.logits) / self.probs
@@ -215,9 +219,10 @@ class Categorical(Distribution):
             raise ValueError(f"[{type(self).__name__}] probs and logits must have at least 1 dim")
         if probs is not None:
             self.probs = probs / probs.sum(-1, True)
-            eps = 2 ** -52 if probs.dtype == "f64" else 2 ** -23
-            self.logits = self.probs.clamp(eps, 1 - eps).log()
+            eps = float(finfo(probs.dtype).eps)
+            self.logits, self._derived = self.probs.clamp(eps, 1 - eps).log(), "logits"
         else:
+            self._derived = "probs"
             self.logits = given - _plugrad.logsumexp(given, -1, True)
             self.probs = self.logits.exp()
         super().__init__(given.shape[:-1], self._event(given.shape[-1]), validate_args)
@@ -257,7 +262,7 @@ class Categorical(Distribution):
         return logits.gather(-1, index.expand((*shape, 1))).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        return -(self.probs * self.logits).sum(-1)
+        return -(self.probs * self.logits.clamp(min=float(finfo(self.logits.dtype).min))).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return _listed(self.probs.shape[-1], self, _plugrad.zeros((), dtype="i64", device=self.probs.device), expand)
@@ -293,7 +298,7 @@ class OneHotCategorical(Categorical):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return (value * self.logits).sum(-1)
+        return (value * _plugrad.where(value == 0, 0.0, self.logits)).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.probs.shape[-1]
@@ -313,7 +318,7 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int) or total_count < 0:
             raise ValueError(f"[Multinomial] total_count is {total_count!r}: expected a whole number of at least 0")
         each = Categorical(probs, logits, validate_args)
-        self.total_count, self.probs, self.logits = total_count, each.probs, each.logits
+        self.total_count, self.probs, self.logits, self._derived = total_count, each.probs, each.logits, each._derived
         super().__init__(each.batch_shape, each.probs.shape[-1:], validate_args)
 
     @property
@@ -344,4 +349,4 @@ class Multinomial(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         choices = _plugrad.lgamma(value.sum(-1) + 1) - _plugrad.lgamma(value + 1).sum(-1)
-        return choices + _plugrad.xlogy(value, self.probs).sum(-1)
+        return choices + (value * _plugrad.where(value == 0, 0.0, self.logits)).sum(-1)

@@ -42,6 +42,7 @@ class Distribution:
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _tensors: tuple[str, ...] = ()  # the attributes with tensors of batch_shape + more axes
+    _derived: str = ""  # the parameter that follows from another one, and so needs no check
     _validates_by_default: ClassVar[bool] = True
 
     def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
@@ -52,7 +53,7 @@ class Distribution:
             return
         for name, constraint in self.arg_constraints.items():
             value = vars(self).get(name)
-            if value is None or isinstance(constraint, constraints._Dependent):
+            if value is None or name == self._derived or isinstance(constraint, constraints._Dependent):
                 continue
             if not bool(constraint.check(value).all()):
                 raise ValueError(f"[{type(self).__name__}] {name} has values outside of {constraint!r}: {value!r}")

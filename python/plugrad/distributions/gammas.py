@@ -92,8 +92,8 @@ class Dirichlet(ExponentialFamily):
         return mean * (1 - mean) / (total + 1)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        x = standard_gamma(self.concentration.expand(self._extended(sample_shape)))
-        return x / x.sum(-1, True)
+        x = standard_gamma(self.concentration.to("f64").expand(self._extended(sample_shape)))  # f32 would underflow
+        return (x / x.sum(-1, True)).to(self.concentration.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
@@ -136,8 +136,8 @@ class Beta(ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended(sample_shape)
-        x = standard_gamma(self.concentration1.expand(shape))
-        return x / (x + standard_gamma(self.concentration0.expand(shape)))
+        x, y = (standard_gamma(each.to("f64").expand(shape)) for each in (self.concentration1, self.concentration0))
+        return (x / (x + y)).to(self.concentration1.dtype)
 
     def _log_beta(self) -> Tensor:
         a, b = self.concentration1, self.concentration0

@@ -107,14 +107,17 @@ def _(p: Dirichlet, q: Dirichlet) -> Tensor:
 
 @register_kl(Bernoulli, Bernoulli)
 def _(p: Bernoulli, q: Bernoulli) -> Tensor:
-    return (p.probs * (p.logits - q.logits) + _plugrad.softplus(q.logits) - _plugrad.softplus(p.logits))
+    made = p.probs * (p.logits - q.logits) + _plugrad.softplus(q.logits) - _plugrad.softplus(p.logits)
+    is_outside = ((q.probs == 0) & (p.probs > 0)) | ((q.probs == 1) & (p.probs < 1))
+    return _plugrad.where(is_outside, math.inf, made)
 
 
 @register_kl(Binomial, Binomial)
 def _(p: Binomial, q: Binomial) -> Tensor:
     each = _rules[Bernoulli, Bernoulli](p, q)
     return _plugrad.where(p.total_count > q.total_count, math.inf,
-                          _plugrad.where(p.total_count == q.total_count, p.total_count * each, math.nan * each))
+                          _plugrad.where(p.total_count == q.total_count, p.total_count * each,
+                                         _plugrad.full_like(each, math.nan)))
 
 
 @register_kl(Geometric, Geometric)
@@ -124,7 +127,9 @@ def _(p: Geometric, q: Geometric) -> Tensor:
 
 @register_kl(Poisson, Poisson)
 def _(p: Poisson, q: Poisson) -> Tensor:
-    return _plugrad.xlogy(p.rate, p.rate / q.rate) - p.rate + q.rate
+    is_zero = p.rate == 0
+    ratio = _plugrad.where(is_zero, 1.0, p.rate).log() - _plugrad.where(is_zero, 1.0, q.rate).log()
+    return p.rate * ratio - p.rate + q.rate
 
 
 @register_kl(Categorical, Categorical)

@@ -1,19 +1,19 @@
 """Invertible functions of samples, and the logarithms of their Jacobian determinants. PyTorch's names."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _plugrad
 from .._plugrad import Tensor
+from ..array_api import finfo
 from . import constraints
 from .constraints import Constraint
 from .distribution import sum_last
 
 __all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform",
            "LowerCholeskyTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
-           "SoftplusTransform", "StickBreakingTransform", "TanhTransform", "Transform", "biject_to", "identity_transform",
-           "transform_to"]
+           "SoftplusTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform"]
 
 
 class Transform:
@@ -197,15 +197,22 @@ class PowerTransform(Transform):
         return made
 
 
+def _inside(y: Tensor) -> Tensor:
+    """Probabilities, kept from 0 and 1 by rounding, so that logarithms stay finite."""
+    info = finfo(y.dtype)
+    return y.clamp(float(info.smallest_normal), 1 - float(info.eps))
+
+
 class SigmoidTransform(Transform):
     """1 / (1 + e^-x)."""
 
     codomain = constraints.unit_interval
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.sigmoid()
+        return _inside(x.sigmoid())
 
     def _inverse(self, y: Tensor) -> Tensor:
+        y = _inside(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -221,7 +228,7 @@ class SoftplusTransform(Transform):
         return _plugrad.softplus(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return y + (-(-y).exp()).log1p()
+        return (-(-y).expm1()).log() + y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -_plugrad.softplus(-x)
@@ -279,14 +286,14 @@ class StickBreakingTransform(Transform):
         return _plugrad.arange(count, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def __call__(self, x: Tensor) -> Tensor:
-        z = (x - self._offset(x, x.shape[-1])).sigmoid()
+        z = _inside((x - self._offset(x, x.shape[-1])).sigmoid())
         rest = (1 - z).cumprod(-1)
         one = _plugrad.ones_like(x[..., :1])
         return _plugrad.cat([z, one], -1) * _plugrad.cat([one, rest], -1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         shares = y[..., :-1]
-        rest = 1 - shares.cumsum(-1)
+        rest = (1 - shares.cumsum(-1)).clamp(min=float(finfo(y.dtype).smallest_normal))
         return shares.log() - rest.log() + self._offset(y, shares.shape[-1])
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -357,41 +364,3 @@ class ReshapeTransform(Transform):
 
     def inverse_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return (*shape[:len(shape) - len(self.out_shape)], *self.in_shape)
-
-
-# --- Transforms from real numbers to a constraint.
-
-def _to_interval(constraint: Any) -> Transform:
-    width = constraint.upper_bound - constraint.lower_bound
-    return ComposeTransform([SigmoidTransform(), AffineTransform(constraint.lower_bound, width)])
-
-
-def _found(constraint: Constraint, for_simplex: Callable[[], Transform], name: str) -> Transform:
-    if constraint is constraints.real:
-        return identity_transform
-    if isinstance(constraint, constraints.independent):
-        return IndependentTransform(_found(constraint.base_constraint, for_simplex, name),
-                                    constraint.reinterpreted_batch_ndims)
-    if isinstance(constraint, constraints.interval) and not constraint.is_discrete:
-        return SigmoidTransform() if constraint is constraints.unit_interval else _to_interval(constraint)
-    if isinstance(constraint, constraints.greater_than) and not constraint.is_discrete:
-        shift = AffineTransform(constraint.lower_bound, 1)
-        return ExpTransform() if constraint in (constraints.positive, constraints.nonnegative) else \
-            ComposeTransform([ExpTransform(), shift])
-    if isinstance(constraint, constraints.less_than):
-        return ComposeTransform([ExpTransform(), AffineTransform(constraint.upper_bound, -1)])
-    if constraint is constraints.simplex:
-        return for_simplex()
-    if constraint is constraints.lower_cholesky:
-        return LowerCholeskyTransform()
-    raise NotImplementedError(f"[{name}] there is no transform to {constraint!r}")
-
-
-def biject_to(constraint: Constraint) -> Transform:
-    """A bijection from real numbers to a constraint."""
-    return _found(constraint, StickBreakingTransform, "biject_to")
-
-
-def transform_to(constraint: Constraint) -> Transform:
-    """A transform from real numbers to a constraint that suits optimisation; it may not be a bijection."""
-    return _found(constraint, SoftmaxTransform, "transform_to")

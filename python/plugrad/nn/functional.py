@@ -130,7 +130,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     targets in a row (sum of target_lengths): classes other than blank. input_lengths, target_lengths (n): tensors or
     numbers. The loss (n) is infinite where a target needs more steps than its input has; its gradient is then 0, and with
     zero_infinity the loss is 0 too. reduction "mean" divides each loss by the target's length and takes the mean. Raises
-    ValueError for shapes that do not fit. Classes and lengths out of range are not found.
+    ValueError for shapes that do not fit, and, outside of compiled steps, for lengths out of range.
     """
     batched = log_probs.ndim == 3
     x = log_probs if batched else log_probs.unsqueeze(1)
@@ -145,6 +145,10 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
                              f"{sum(counts)}")
         targets = pad_sequence(list(targets.split(counts)), batch_first=True)
     rows = targets if targets.ndim == 2 else targets.unsqueeze(0)
+    if not _plugrad._is_recording():
+        for name, each, most in (("input", lengths[0], x.shape[0]), ("target", lengths[1], rows.shape[1])):
+            if each.numel() and not bool(((each >= 0) & (each <= most)).all()):
+                raise ValueError(f"[ctc_loss] {name}_lengths are {each.tolist()}: expected 0 to {most}")
     made: Any = _plugrad._ctc_loss(x, rows.to("i64").to(x.device), inputs, outputs, blank, reduction, zero_infinity)
     loss: Tensor = made if batched or reduction != "none" else made.squeeze(0)
     return loss

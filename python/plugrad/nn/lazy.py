@@ -1,5 +1,6 @@
 """Modules that learn the extents of their inputs from the first call. Until then they have no parameters: call the model
-once, or load a state, before an optimiser takes its parameters. After that their class is the class without "Lazy"."""
+once, or load a state, before an optimiser, requires_grad_ or an initialiser takes its parameters. After that their class is
+the class without "Lazy"."""
 
 import inspect
 from collections.abc import Mapping
@@ -28,7 +29,9 @@ class _Lazy(Module):
         inspect.signature(self._becomes).bind(1, *arguments, **named)  # raises TypeError
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        x = arguments[0]
+        if not arguments and not named:
+            raise TypeError(f"[{type(self).__name__}] the call has no input")
+        x = arguments[0] if arguments else next(iter(named.values()))
         if x.ndim < self._rank:
             raise ValueError(f"[{type(self).__name__}] x has the shape {x.shape}: expected at least {self._rank} dims")
         self._become(x.shape[self._axis])

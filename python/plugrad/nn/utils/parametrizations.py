@@ -15,7 +15,7 @@ class _WeightNorm(Module):
     """g v / |v|, where |v| is the norm over all axes but dim, or over all axes if dim is None."""
 
     def __init__(self, dim: int | None) -> None:
-        self.dim = dim
+        self.dim = None if dim == -1 else dim
 
     def _norm(self, v: Tensor) -> Tensor:
         axes = [axis for axis in range(v.ndim) if self.dim is None or axis != self.dim % v.ndim]
@@ -30,8 +30,11 @@ class _WeightNorm(Module):
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Makes a parameter the product of a length and a direction, g v / |v|: Salimans and Kingma, Weight Normalization, 2016.
-    parametrizations.NAME.original0 is g, and original1 is v. dim: the axis that keeps a length for each index; None: a
-    single length. Returns the module."""
+    parametrizations.NAME.original0 is g, and original1 is v. dim: the axis that keeps a length for each index; None or
+    -1, as in PyTorch: a single length. Returns the module. Raises ValueError for an axis out of range."""
+    weight: Any = getattr(module, name, None)
+    if isinstance(weight, Tensor) and dim is not None and not -1 <= dim < weight.ndim:
+        raise ValueError(f"[weight_norm] dim is {dim}: expected an axis from 0 to {weight.ndim - 1}, or None")
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 

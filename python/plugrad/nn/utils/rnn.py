@@ -6,26 +6,57 @@ from typing import Any, NamedTuple
 from ... import _plugrad
 from ..._plugrad import Tensor
 
-__all__ = ["PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
-           "unpack_sequence", "unpad_sequence"]
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+           "pad_sequence", "unpack_sequence", "unpad_sequence"]
 
 
-class PackedSequence(NamedTuple):
+class _Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None = None
+    unsorted_indices: Tensor | None = None
+
+
+class PackedSequence(_Packed):
     """Sequences for RNN, LSTM and GRU, which compute no padding. data (sum of lengths, ..) has the first step of all
     sequences, then the second step of the sequences that have it, and so on, the longest sequence first. batch_sizes (l)
     i64: the number of sequences at each step. sorted_indices (n): the places of the packed sequences in the batch;
     unsorted_indices: the inverse; both are None if the batch was sorted. Made by pack_padded_sequence and pack_sequence."""
 
-    data: Tensor
-    batch_sizes: Tensor
-    sorted_indices: Tensor | None = None
-    unsorted_indices: Tensor | None = None
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor, batch_sizes: Tensor, sorted_indices: Tensor | None = None,
+                unsorted_indices: Tensor | None = None) -> "PackedSequence":
+        if sorted_indices is not None and unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def cpu(self) -> "PackedSequence":
+        """The sequences on the CPU."""
+        return self.to("cpu")
+
+    def float(self) -> "PackedSequence":
+        """The sequences in f32."""
+        return self.to("f32")
+
+    def double(self) -> "PackedSequence":
+        """The sequences in f64."""
+        return self.to("f64")
+
+    def half(self) -> "PackedSequence":
+        """The sequences in f16."""
+        return self.to("f16")
 
     def to(self, *args: Any, **kwargs: Any) -> "PackedSequence":
         """The sequences on another device, or in another dtype."""
         data = self.data.to(*args, **kwargs)
         places = [None if each is None else each.to(data.device) for each in (self.sorted_indices, self.unsorted_indices)]
         return PackedSequence(data, self.batch_sizes, *places)
+
+
+def invert_permutation(permutation: Tensor) -> Tensor:
+    """The permutation that undoes another one; both (n) i64."""
+    return permutation.argsort()
 
 
 def _indices(numbers: list[int], device: Any = None) -> Tensor:
