@@ -2,11 +2,13 @@
 they can be part of compiled steps: loops have a fixed number of rounds."""
 
 import math
+from functools import cache
 from typing import Any
 
 from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Tensor
+from ..array_api import finfo
 from ..autograd import Function
 
 _ROUNDS = 10  # a round of standard_gamma accepts more than 95 %
@@ -25,7 +27,8 @@ def _normal(like: Tensor) -> Tensor:
 @no_grad()
 def _draw_gamma(alpha: Tensor) -> Tensor:
     """Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000. A concentration below 1 is raised by 1, and
-    the sample multiplied by a power of a uniform number (section 6)."""
+    the sample multiplied by a power of a uniform number (section 6). Returns logarithms: samples may be too small for the
+    dtype."""
     small = alpha < 1
     d = _plugrad.where(small, alpha + 1, alpha) - 1 / 3
     c = 1 / (9 * d).sqrt()
@@ -36,29 +39,26 @@ def _draw_gamma(alpha: Tensor) -> Tensor:
         accepted = (v > 0) & (_uniform(alpha).log() < 0.5 * z * z + d - d * v + d * _plugrad.where(v > 0, v, 1.0).log())
         made = _plugrad.where(accepted & ~done, d * v, made)
         done = done | accepted
-    power = _plugrad.where(small, 1 / alpha, 0.0)
-    return (made * _uniform(alpha) ** power).clamp(min=float(_tiny(alpha.dtype)))
+    return made.log() + _plugrad.where(small, _uniform(alpha).log() / alpha, 0.0)
 
 
-def _tiny(dtype: Any) -> float:
-    return {"f64": 2.3e-308, "f32": 1.2e-38, "bf16": 1.2e-38}.get(str(dtype), 6.2e-5)
-
-
-def _slope_by_series(alpha: Tensor, x: Tensor) -> Tensor:
-    """-(dP/dalpha) / (dP/dx) for the regularised lower incomplete gamma function P(alpha, x), by its power series: with
-    M = sum x^n / ((alpha + 1) .. (alpha + n)), it is -(x / alpha) (M (ln x - digamma(alpha + 1)) + dM/dalpha)."""
+def _slope_by_series(alpha: Tensor, log_x: Tensor) -> Tensor:
+    """-(dP/dalpha) / (x dP/dx) for the regularised lower incomplete gamma function P(alpha, x), by its power series: with
+    M = sum x^n / ((alpha + 1) .. (alpha + n)), it is -(M (ln x - digamma(alpha + 1)) + dM/dalpha) / alpha."""
+    x = log_x.exp()
     term, total = _plugrad.ones_like(x), _plugrad.ones_like(x)
     harmonic, slope = _plugrad.zeros_like(x), _plugrad.zeros_like(x)
     for n in range(1, _TERMS):
         term = term * (x / (alpha + n))
         harmonic = harmonic - 1 / (alpha + n)
         total, slope = total + term, slope + term * harmonic
-    return -(x / alpha) * (total * (x.log() - _plugrad.digamma(alpha + 1)) + slope)
+    return -(total * (log_x - _plugrad.digamma(alpha + 1)) + slope) / alpha
 
 
-def _slope_by_quantile(alpha: Tensor, x: Tensor) -> Tensor:
-    """The derivative of the Cornish-Fisher expansion of the quantile x(alpha, z) for a fixed normal quantile z, for a large
-    alpha."""
+def _slope_by_quantile(alpha: Tensor, log_x: Tensor) -> Tensor:
+    """The derivative of the Cornish-Fisher expansion of the quantile x(alpha, z) for a fixed normal quantile z, divided by
+    x, for a large alpha."""
+    x = log_x.exp()
     root = alpha.sqrt()
     z = (x - alpha) / root
     for _ in range(6):
@@ -67,37 +67,53 @@ def _slope_by_quantile(alpha: Tensor, x: Tensor) -> Tensor:
              - (9 * z ** 5 + 256 * z ** 3 - 433 * z) / (38880 * alpha * root)) / root
     return (1 + z / (2 * root) - (z ** 3 - 7 * z) / (72 * alpha * root)
             + (3 * z ** 4 + 7 * z * z - 16) / (810 * alpha ** 2)
-            - 1.5 * (9 * z ** 5 + 256 * z ** 3 - 433 * z) / (38880 * alpha ** 2 * root))
+            - 1.5 * (9 * z ** 5 + 256 * z ** 3 - 433 * z) / (38880 * alpha ** 2 * root)) / x
+
+
+@cache
+def _precise(device: str) -> str:
+    """f64, or f32 on a device without kernels for f64."""
+    try:
+        _plugrad.digamma(_plugrad.ones((1,), dtype="f64", device=device)).log()
+        return "f64"
+    except NotImplementedError:
+        return "f32"
 
 
 @no_grad()
-def gamma_slope(alpha: Tensor, x: Tensor) -> Tensor:
-    """The derivative of a sample x of Gamma(alpha, 1) for alpha, at a fixed probability (implicit reparametrisation:
-    Figurnov et al., 2018). Computed in f64."""
-    a, at = alpha.to("f64"), x.to("f64")
+def gamma_slope(alpha: Tensor, log_x: Tensor) -> Tensor:
+    """The derivative of the logarithm of a sample x of Gamma(alpha, 1) for alpha, at a fixed probability (implicit
+    reparametrisation: Figurnov et al., 2018). Computed in f64, if the device can."""
+    dtype = _precise(str(alpha.device))
+    a, at = alpha.to(dtype), log_x.to(dtype)
     is_large = a > 100
-    small = _slope_by_series(_plugrad.where(is_large, 1.0, a), _plugrad.where(is_large, 1.0, at))
-    large = _slope_by_quantile(_plugrad.where(is_large, a, 200.0), _plugrad.where(is_large, at, 200.0))
+    small = _slope_by_series(_plugrad.where(is_large, 1.0, a), _plugrad.where(is_large, 0.0, at))
+    large = _slope_by_quantile(_plugrad.where(is_large, a, 200.0), _plugrad.where(is_large, at, math.log(200)))
     return _plugrad.where(is_large, large, small).to(alpha.dtype)
 
 
-class _StandardGamma(Function):
+class _LogGamma(Function):
     @staticmethod
     def forward(ctx: Any, alpha: Tensor) -> Tensor:
-        x = _draw_gamma(alpha.detach())
-        ctx.save_for_backward(alpha, x)
-        return x
+        log_x = _draw_gamma(alpha.detach())
+        ctx.save_for_backward(alpha, log_x)
+        return log_x
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        alpha, x = ctx.saved_tensors
-        return grad * gamma_slope(alpha, x)
+        alpha, log_x = ctx.saved_tensors
+        return grad * gamma_slope(alpha, log_x)
+
+
+def log_gamma_sample(alpha: Tensor) -> Tensor:
+    """Logarithms of samples of Gamma(alpha, 1), with gradients for alpha."""
+    made: Tensor = _LogGamma.apply(alpha)
+    return made
 
 
 def standard_gamma(alpha: Tensor) -> Tensor:
     """Samples of Gamma(alpha, 1), with gradients for alpha."""
-    made: Tensor = _StandardGamma.apply(alpha)
-    return made
+    return log_gamma_sample(alpha).exp().clamp(min=float(finfo(alpha.dtype).smallest_normal))
 
 
 @no_grad()

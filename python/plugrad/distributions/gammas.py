@@ -7,7 +7,7 @@ from typing import Any
 from .. import _plugrad
 from .._plugrad import Tensor
 from . import constraints
-from ._samplers import standard_gamma
+from ._samplers import log_gamma_sample, standard_gamma
 from .distribution import Distribution, ExponentialFamily, as_tensors
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
@@ -92,8 +92,7 @@ class Dirichlet(ExponentialFamily):
         return mean * (1 - mean) / (total + 1)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        x = standard_gamma(self.concentration.to("f64").expand(self._extended(sample_shape)))  # f32 would underflow
-        return (x / x.sum(-1, True)).to(self.concentration.dtype)
+        return log_gamma_sample(self.concentration.expand(self._extended(sample_shape))).softmax(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
@@ -136,8 +135,8 @@ class Beta(ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended(sample_shape)
-        x, y = (standard_gamma(each.to("f64").expand(shape)) for each in (self.concentration1, self.concentration0))
-        return (x / (x + y)).to(self.concentration1.dtype)
+        x, y = (log_gamma_sample(each.expand(shape)) for each in (self.concentration1, self.concentration0))
+        return (x - y).sigmoid()
 
     def _log_beta(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
