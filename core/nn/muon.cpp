@@ -1,5 +1,4 @@
 #include <plugrad/nn/optimizers.hpp>
-#include <plugrad/ops/contractions.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/reduce.hpp>

@@ -19,14 +19,6 @@
 namespace plugrad::optimize {
 namespace {
 
-// The rows of the unit matrix, each in the shape of `like`.
-Tensor basis_of(const Tensor& like) {
-  const int64_t n = like.count();
-  Shape shape{n};
-  for (int i = 0; i < like.rank(); ++i) shape.push_back(like.shape()[i]);
-  return reshape(eye(n, n, like.dtype(), like.device()), shape);
-}
-
 Tensor jacobian_of(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
   const func::Function function = [&](const func::Tensors& given) { return func::Tensors{f(given[0])}; };
   Tensor value;
@@ -41,10 +33,10 @@ Tensor jacobian_of(const std::function<Tensor(const Tensor&)>& f, const Tensor& 
       const Tensor grad = made.pullback(seeds)[0];
       return func::Tensors{grad.defined() ? grad : zeros_like(x)};
     };
-    return reshape(func::vmap(row, {basis_of(value)})[0], {value.count(), x.count()});
+    return reshape(func::vmap(row, {unit_vectors_like(value)})[0], {value.count(), x.count()});
   }
   const auto column = [&](const func::Tensors& v) { return func::jvp(function, {x}, v).tangents; };
-  return transpose(reshape(func::vmap(column, {basis_of(x)})[0], {x.count(), value.count()}));
+  return transpose(reshape(func::vmap(column, {unit_vectors_like(x)})[0], {x.count(), value.count()}));
 }
 
 const char* message_of(int status) {

@@ -53,13 +53,8 @@ Objective objective(std::function<Tensor(const Tensor& x)> f) {
   const auto product = [shared](const Tensor& x, const Tensor& v) { return hessian_product(*shared, x, v); };
   return {[shared](const Tensor& x) { return value_and_gradient(*shared, x); },
           [product](const Tensor& x) {
-            const Tensor basis = reshape(eye(x.count(), x.count(), x.dtype(), x.device()), [&] {
-              Shape shape{x.count()};
-              for (int i = 0; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
-              return shape;
-            }());
             const auto row = [&](const func::Tensors& v) { return func::Tensors{product(x, v[0])}; };
-            return reshape(func::vmap(row, {basis})[0], {x.count(), x.count()});
+            return reshape(func::vmap(row, {unit_vectors_like(x)})[0], {x.count(), x.count()});
           },
           product};
 }

@@ -3,6 +3,7 @@
 #include <core/runtime/dispatch/linalg.hpp>
 #include <core/runtime/plugins/registry.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -85,6 +86,13 @@ Tensor factorable(const Matrix& matrix) {
                                    "', which factors matrices: load one, such as the plugin for CPUs");
   const Shape shape{static_cast<int64_t>(matrix.rows), static_cast<int64_t>(matrix.columns)};
   return Tensor::from(matrix.elements, shape, Device(host));
+}
+
+Tensor unit_vectors_like(const Tensor& like) {
+  const int64_t n = like.count();
+  Shape shape{n};
+  for (int i = 0; i < like.rank(); ++i) shape.push_back(like.shape()[i]);
+  return reshape(eye(n, n, like.dtype(), like.device()), shape);
 }
 
 }  // namespace plugrad::optimize

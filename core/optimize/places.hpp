@@ -45,4 +45,7 @@ struct Box {
 // memory. Throws Error (unsupported) if there is none.
 Tensor factorable(const Matrix& matrix);
 
+// The rows of the unit matrix of n = like.count(), each in the shape of `like`: n x like's shape.
+Tensor unit_vectors_like(const Tensor& like);
+
 }  // namespace plugrad::optimize
