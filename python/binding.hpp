@@ -209,6 +209,7 @@ void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_overloads(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_in_place(nb::class_<Tensor>& tensor);
 void bind_movers(nb::class_<Tensor>& tensor);
+void bind_parts(nb::class_<Tensor>& tensor);
 void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_pickling(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);

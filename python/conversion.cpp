@@ -5,6 +5,7 @@
 #include <plugrad/tensor/dtype_names.hpp>
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <limits>
 
@@ -41,6 +42,11 @@ std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
   *leaf = data;
   return extents;
 }
+
+bool is_complex_object(PyObject* x) { return PyComplex_Check(x) || (is_tensor(x) && is_complex(tensor_in(x).dtype())); }
+struct HoldsComplex {};  // a complex number among the leaves
+template <class T> constexpr bool is_complex_number = false;
+template <class T> constexpr bool is_complex_number<std::complex<T>> = true;
 
 // Reads the leaves in row-major order into elements of T.
 template <class T> class Reader {
@@ -86,6 +92,18 @@ template <class T> class Reader {
         return static_cast<T>(float_of(x));
     }
     if (is_lifted(x)) return leaf(plain_number(x).ptr());
+    if constexpr (is_complex_number<T>) return complex_leaf(x);
+    else return real_leaf(x);
+  }
+  T complex_leaf(PyObject* x) const {
+    if (is_tensor(x)) return static_cast<T>(tensor_in(x).item<std::complex<double>>());
+    if (is_list(x)) fail("a list stands where a number was expected: the lists have no common shape");
+    const double real = PyComplex_RealAsDouble(x), imaginary = PyComplex_ImagAsDouble(x);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return static_cast<T>(std::complex<double>(real, imaginary));
+  }
+  T real_leaf(PyObject* x) const {
+    if (is_complex_object(x)) throw HoldsComplex();
     Number number = 0;
     if (is_tensor(x)) number = tensor_in(x).item<double>();
     else if (!number_of(x, number)) {
@@ -123,17 +141,18 @@ Tensor read_as(PyObject* data, const std::vector<int64_t>& extents, DType dtype,
       [&] { return constant_from_host(reader.elements().data(), reader.elements().size(), dtype, shape, device); });
 }
 
-enum class Kind { boolean, integer, floating };
+enum class Kind { boolean, integer, floating, complex };
 
 // Returns the kind that can represent all numbers in nested lists.
 Kind kind_of(PyObject* data) {
   if (!is_list(data)) {
+    if (is_complex_object(data)) return Kind::complex;
     if (is_tensor(data)) return is_floating(tensor_in(data).dtype()) ? Kind::floating : Kind::integer;
     const nb::object number = plain_number(data);
     return is_bool(number.ptr()) ? Kind::boolean : PyIndex_Check(number.ptr()) ? Kind::integer : Kind::floating;
   }
   Kind kind = Kind::boolean;
-  for (Py_ssize_t i = 0; i < list_size(data) && kind != Kind::floating; ++i)
+  for (Py_ssize_t i = 0; i < list_size(data) && kind != Kind::complex; ++i)
     kind = std::max(kind, kind_of(list_item(data, i)));
   return kind;
 }
@@ -162,9 +181,16 @@ Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   const std::vector<int64_t> extents = shape_by_first(data, &leaf);
   const bool bools = !wanted && leaf && is_bool(leaf) && kind_of(data) == Kind::boolean;
   const DType dtype = wanted.value_or(bools ? DType::boolean : default_floating());
+  if (dtype == DType::c64) return read_as<std::complex<float>>(data, extents, dtype, false, device);
+  if (dtype == DType::c128) return read_as<std::complex<double>>(data, extents, dtype, false, device);
   Tensor made;
-  with_element_type(static_cast<uint8_t>(dtype),
-                    [&]<class T>(T) { made = read_as<Host<T>>(data, extents, dtype, !wanted, device); });
+  try {
+    with_element_type(static_cast<uint8_t>(dtype),
+                      [&]<class T>(T) { made = read_as<Host<T>>(data, extents, dtype, !wanted, device); });
+  } catch (const HoldsComplex&) {
+    if (wanted) fail(std::string("a complex number stands among numbers of ") + dtype_name(dtype) + ": give c64 or c128");
+    return from_nested(data, complex_of(dtype), device);
+  }
   return made;
 }
 
@@ -205,6 +231,8 @@ std::vector<char> from_unsigned(std::vector<char> raw) {
 std::pair<DType, std::vector<char>> elements_of(const char* format, Py_ssize_t size, std::vector<char> raw) {
   const char* code = format ? format : "B";
   if (*code == '@' || *code == '=' || *code == '<') ++code;
+  for (const DTypeNames& each : kDTypeNames)
+    if (is_complex(each.dtype) && std::strcmp(each.format, code) == 0) return {each.dtype, std::move(raw)};
   const char given = code[0] && !code[1] ? *code : '\0';
   const char known = given == 'l' ? (size == 4 ? 'i' : 'q') : given == 'L' ? (size == 4 ? 'I' : 'Q') : given;
   for (const DTypeNames& each : kDTypeNames)
@@ -289,7 +317,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
     return from_nested(x, dtype, device);
   }
   if (PyObject_CheckBuffer(x)) return fitted(from_buffer(x, device), dtype, device);
-  if (number_of(x, number)) {
+  if (is_complex_object(x) || number_of(x, number)) {
     *from_numbers = true;
     return from_nested(x, dtype, device);
   }
@@ -307,6 +335,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
 bool holds_numbers(PyObject* x) {
   if (is_list(x)) return true;
   if (is_lifted(x)) return false;
+  if (PyComplex_Check(x)) return true;
   if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return false;
   return PyObject_CheckBuffer(x) || nb::hasattr(x, "__dlpack__") || nb::hasattr(x, "__array__");
 }
@@ -315,12 +344,16 @@ Tensor tensor_beside(PyObject* x, const Tensor& other) {
   std::optional<DType> dtype;
   if (is_list(x)) {
     const Kind kind = kind_of(x);
-    if (is_floating(other.dtype()) || (is_integer(other.dtype()) && kind != Kind::floating)) dtype = other.dtype();
+    if (kind == Kind::complex) dtype = complex_of(other.dtype());
+    else if (is_inexact(other.dtype()) || (is_integer(other.dtype()) && kind != Kind::floating)) dtype = other.dtype();
     else if (kind != Kind::floating) dtype = kind == Kind::boolean ? DType::boolean : DType::i64;
   }
   const Tensor made = tensor_from(x, dtype, other.device());
-  const bool holds = is_floating(other.dtype()) || (is_integer(other.dtype()) && !is_floating(made.dtype()));
-  return made.rank() || !holds ? made : cast(made, other.dtype());  // an array of rank 0 counts as a number
+  if (made.rank()) return made;
+  // An array of rank 0 counts as a number.
+  if (is_complex(made.dtype())) return cast(made, complex_of(other.dtype()));
+  const bool holds = is_inexact(other.dtype()) || (is_integer(other.dtype()) && !is_floating(made.dtype()));
+  return holds ? cast(made, other.dtype()) : made;
 }
 
 // --- To lists.
@@ -328,6 +361,7 @@ Tensor tensor_beside(PyObject* x, const Tensor& other) {
 namespace {
 template <class T> PyObject* number_object(T x) {
   if constexpr (std::is_same_v<T, Truth>) return PyBool_FromLong(static_cast<long>(x));
+  else if constexpr (is_complex_number<T>) return PyComplex_FromDoubles(x.real(), x.imag());
   else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(x);
   else return PyFloat_FromDouble(x);
 }
@@ -356,6 +390,8 @@ template <class T> nb::object listed(const Tensor& x) {
 }  // namespace
 
 nb::object to_list(const Tensor& x) {
+  if (is_complex(x.dtype()))
+    return x.dtype() == DType::c64 ? listed<std::complex<float>>(x) : listed<std::complex<double>>(x);
   nb::object list;
   with_element_type(static_cast<uint8_t>(x.dtype()), [&]<class T>(T) { list = listed<Host<T>>(x); });
   return list;

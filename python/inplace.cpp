@@ -76,6 +76,16 @@ void bind_drawn(nb::class_<Tensor>& tensor) {
           },
           nb::arg("p") = 0.5, "Sets every element to 1 with probability p, else to 0, in place.");
 }
+
+nb::object filled_with_complex(nb::handle self, const nb::object& number) {
+  if (!PyComplex_Check(number.ptr())) throw nb::next_overload();
+  const Tensor& x = nb::cast<Tensor&>(self);
+  const Tensor value = tensor_from(number, std::nullopt, x.device());
+  if (!is_complex(x.dtype()))
+    throw Error(Code::invalid,
+                std::string("[fill_] a complex number for a tensor of ") + dtype_name(x.dtype()) + ": give a real number");
+  return written(self, [value](Tensor& into) { into.copy_(value); });
+}
 }  // namespace
 
 void bind_in_place(nb::class_<Tensor>& tensor) {
@@ -90,6 +100,7 @@ void bind_in_place(nb::class_<Tensor>& tensor) {
             return written(self, [value = number.value](Tensor& x) { x.fill_(value); });
           },
           nb::arg("value"), "Sets every element to one number, in place.")
+      .def("fill_", filled_with_complex, nb::arg("value"))
       .def(
           "zero_", [](nb::handle self) { return written(self, [](Tensor& x) { x.fill_(0); }); },
           "Sets every element to 0, in place.")

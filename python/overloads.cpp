@@ -142,24 +142,17 @@ void bind_all_new(nb::class_<Tensor>& tensor) {
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
 }
 
-// --- Sizes one by one, and names that differ from T and mT only for complex numbers, which plugrad does not have.
+// --- Sizes one by one.
 
-void bind_properties(nb::class_<Tensor>& tensor) {
-  tensor
-      .def(
-          "sum_to_size",
-          [](const Tensor& x, const nb::args& sizes) {
-            ShapeLike size;
-            if (!nb::try_cast(nb::object(sizes), size)) throw nb::next_overload();
-            return unlocked([source = x, shape = size.get()] { return sum_to_size(source, shape); });
-          },
-          nb::arg("size"), nb::sig("def sum_to_size(self, *size: int) -> Tensor"))
-      .def_prop_ro(
-          "mH", [](const Tensor& x) { return transpose(x); },
-          "The same as mT, because there are no complex numbers. Raises ValueError for fewer than two axes.")
-      .def_prop_ro(
-          "H", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },
-          "The same as T, because there are no complex numbers.");
+void bind_sizes(nb::class_<Tensor>& tensor) {
+  tensor.def(
+      "sum_to_size",
+      [](const Tensor& x, const nb::args& sizes) {
+        ShapeLike size;
+        if (!nb::try_cast(nb::object(sizes), size)) throw nb::next_overload();
+        return unlocked([source = x, shape = size.get()] { return sum_to_size(source, shape); });
+      },
+      nb::arg("size"), nb::sig("def sum_to_size(self, *size: int) -> Tensor"));
 }
 
 // --- Random numbers on another device than `like`.
@@ -192,7 +185,7 @@ void bind_overloads(nb::module_& m, nb::class_<Tensor>& tensor) {
   m.def("cdist", bound(&distances), nb::arg("x1"), nb::arg("x2"), nb::arg("p") = 2,
         nb::arg("compute_mode") = "use_mm_for_euclid_dist_if_necessary");
   bind_all_new(tensor);
-  bind_properties(tensor);
+  bind_sizes(tensor);
   bind_drawn_like<>(m, "rand_like", rand_like);
   bind_drawn_like<>(m, "randn_like", randn_like);
   bind_drawn_like<int64_t, int64_t>(m, "randint_like", randint_like, nb::arg("low"), nb::arg("high"));

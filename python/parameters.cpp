@@ -185,8 +185,9 @@ void bind_properties(nb::class_<DTypeObject>& dtype) {
       .def_prop_ro(
           "itemsize", [](D d) { return item_size(d.value); }, "Bytes of an element.")
       .def_prop_ro(
-          "is_floating_point", [](D d) { return is_floating(d.value); },
-          "True for a floating dtype: tensors of this dtype can have gradients.")
+          "is_floating_point", [](D d) { return is_floating(d.value); }, "True for a floating dtype.")
+      .def_prop_ro(
+          "is_complex", [](D d) { return is_complex(d.value); }, "True for a complex dtype.")
       .def_prop_ro(
           "is_signed", [](D d) { return d.value != DType::boolean && !info(d).is_unsigned(); },
           "True if the dtype has negative numbers.")
@@ -222,7 +223,7 @@ void bind_default_dtype(nb::module_& m) {
 
 // Returns for each dtype its name, NumPy's name, PyTorch's class of storages, its kind, and its number of digits in bits.
 nb::list listed_names() {
-  constexpr const char* kKinds[] = {"bool", "integer", "floating"};
+  constexpr const char* kKinds[] = {"bool", "integer", "floating", "complex"};
   nb::list all;
   for (const DTypeNames& each : kDTypeNames) {
     const DTypeInfo& info = *dtype_info(static_cast<uint8_t>(each.dtype));

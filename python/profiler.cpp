@@ -36,7 +36,7 @@ void bind_events(nb::module_& m) {
                            "An op, a copy or another event on a thread while a profiler recorded. Times "
                            "are in nanoseconds.")
       .def_prop_ro("kind", &kind_of<ProfileEvent>, "'op', 'copy', 'allocation', 'wait', 'range', 'gradient' or 'exchange'.")
-      .def_prop_ro("how", &how_of<ProfileEvent>, "'native', 'dense copies', 'wider dtype', 'decomposed' or 'host'.")
+      .def_prop_ro("how", &how_of<ProfileEvent>, "'native', 'dense copies', 'wider dtype', 'decomposed', 'host' or 'parts'.")
       .def_ro("failed", &ProfileEvent::failed, "True if the event ended by an exception.")
       .def_ro("complete", &ProfileEvent::complete, "True if the time includes the device's work.")
       .def_ro("thread", &ProfileEvent::thread)

@@ -68,6 +68,18 @@ Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DType
   return with_gradient(of_sizes(extents, made), requires_grad);
 }
 
+// full((2, 3), 1j): c64 by default, or c128 if the default dtype is f64.
+Tensor full_of_complex(const ShapeLike& shape, const nb::object& value, const DTypeLike& dtype, const DeviceLike& device,
+                       bool requires_grad) {
+  if (!PyComplex_Check(value.ptr())) throw nb::next_overload();
+  const DType wanted = dtype.get(complex_of(default_floating()));
+  if (!is_complex(wanted))
+    throw Error(Code::invalid,
+                std::string("[full] a complex fill_value for a tensor of ") + dtype_name(wanted) + ": give c64 or c128");
+  const Tensor number = tensor_from(value, wanted, device.get());
+  return with_gradient(unlocked([number, extents = shape.get()] { return clone(expand(number, extents)); }), requires_grad);
+}
+
 void bind_like(nb::module_& m, const char* name, int64_t value) {
   m.def(
       name,
@@ -90,6 +102,10 @@ void bind_sizes(nb::module_& m) {
   bind_like(m, "empty_like", 0);
   m.def("full_like", full_as, nb::arg("like"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
         nb::arg("device") = nb::none(), nb::arg("requires_grad") = false);
+  m.def("full", full_of_complex, nb::arg("shape"), nb::arg("fill_value"), nb::arg("dtype") = nb::none(),
+        nb::arg("device") = nb::none(), nb::kw_only(), nb::arg("requires_grad") = false,
+        nb::sig("def full(shape: int | collections.abc.Sequence[int], fill_value: complex, dtype: DType | str | type | None "
+                "= None, device: Device | str | None = None, *, requires_grad: bool = False) -> Tensor"));
   m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("fill_value") = nb::none(),
         nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("requires_grad") = false,
         nb::sig("def full(*sizes: float, fill_value: float | None = None, dtype: DType | str | type | None = None, "

@@ -80,7 +80,7 @@ void construct(Tensor* self, const nb::object& data, std::optional<ShapeLike> sh
   Tensor made = tensor_from(data, wanted, device.get(), &from_numbers);
   if (shape) made = reshape(made, shape->get());
   if (requires_grad.value_or(false)) made.requires_grad_();
-  else if (!requires_grad && from_numbers && is_floating(made.dtype())) track_unasked(made);
+  else if (!requires_grad && from_numbers && is_inexact(made.dtype())) track_unasked(made);
   new (self) Tensor(std::move(made));
 }
 
@@ -90,8 +90,14 @@ void run_backward(const Tensor& self, std::optional<Tensor> gradient, bool retai
   unlocked([&] { root.backward(seed, {retain_graph, create_graph}); });
 }
 
+nb::object as_complex(const Tensor& x) {
+  const auto number = unlocked([x] { return x.item<std::complex<double>>(); });
+  return nb::steal(PyComplex_FromDoubles(number.real(), number.imag()));
+}
+
 nb::object only_element(const Tensor& x) {
   const Tensor t = x;
+  if (is_complex(t.dtype())) return as_complex(t);
   if (is_floating(t.dtype())) return nb::float_(unlocked([&] { return t.item<double>(); }));
   if (is_integer(t.dtype())) return nb::int_(unlocked([&] { return t.item<int64_t>(); }));
   return nb::bool_(unlocked([&] { return t.item<bool>(); }));
@@ -130,10 +136,6 @@ nb::object array_namespace(nb::handle, const nb::object& api_version) {
   return nb::module_::import_("plugrad.array_api").attr("_namespace")(api_version);
 }
 
-nb::object as_complex(const Tensor& x) {
-  return nb::module_::import_("builtins").attr("complex")(nb::float_(unlocked([x] { return x.item<double>(); })));
-}
-
 // Returns the shape of reshape(2, 3) and of reshape((2, 3)).
 Shape shape_from(const nb::args& extents) {
   ShapeLike shape;
@@ -167,7 +169,9 @@ void bind_counts(nb::class_<Tensor>& tensor) {
           "The size of all elements in bytes.")
       .def(
           "is_floating_point", [](const Tensor& x) { return is_floating(x.dtype()); },
-          "Returns whether the dtype is floating. Only a floating tensor can have a gradient.")
+          "Returns whether the dtype is floating. Only a floating or complex tensor can have a gradient.")
+      .def(
+          "is_complex", [](const Tensor& x) { return is_complex(x.dtype()); }, "Returns whether the dtype is complex.")
       .def_prop_ro(
           "size",
           [](const Tensor& x) { return nb::module_::import_("plugrad._size").attr("Count")(shape_tuple(x.shape())); },
@@ -333,7 +337,7 @@ void bind_contents(nb::class_<Tensor>& tensor) {
           "elements.")
       .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
            "Returns the elements as nested lists of numbers; a single number for rank 0. Waits for the device.")
-      .def("item", only_element, nb::sig("def item(self) -> int | float | bool"),
+      .def("item", only_element, nb::sig("def item(self) -> int | float | complex | bool"),
            "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
       .def("is_contiguous", &Tensor::is_contiguous, "Returns whether the elements are row-major in memory, without gaps.")
       .def("is_same", &Tensor::is_same, nb::arg("other"), "Returns whether both objects are handles on the same tensor.")
@@ -364,6 +368,7 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
              nb::arg("dtype") = nb::none(), nb::arg("requires_grad") = nb::none());
   bind_properties(tensor);
   bind_counts(tensor);
+  bind_parts(tensor);
   bind_tracking(tensor);
   bind_gradients(tensor);
   bind_movers(tensor);

@@ -132,7 +132,7 @@ std::vector<Tensor> FunctionState::record(const std::shared_ptr<Function>& funct
   std::vector<bool> wanted;
   for (const Tensor& each : made) {
     results.emplace_back(each);
-    wanted.push_back(is_floating(dtype_of(each)) && !is_one_of(constants, each));
+    wanted.push_back(is_inexact(dtype_of(each)) && !is_one_of(constants, each));
   }
   constants.clear();
   std::vector<Tensor> out = made;

@@ -178,9 +178,9 @@ Tensor& Tensor::requires_grad_(bool on) {
     throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) +
                                    ": only leaves can be changed; detach() it");
   }
-  if (on && !is_floating(dtype()))
+  if (on && !is_inexact(dtype()))
     throw Error(Code::invalid, std::string("[requires_grad_] a tensor of ") + dtype_name(dtype()) +
-                                   " has no gradient: expected a floating dtype");
+                                   " has no gradient: expected a floating or complex dtype");
   if (on != static_cast<bool>(impl_->node)) observe::note_change(*impl_->storage);
   if (!on && impl_->node) freeze(*impl_);
   if (on && !impl_->node) impl_->node = impl_->frozen ? thaw(*impl_) : new_node(impl_->view);

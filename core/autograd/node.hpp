@@ -43,6 +43,9 @@ struct Vjp {
 struct Rule {
   const char* name;
   std::array<Vjp, kOperands> vjps;
+  // Whether the gradients are stated for complex numbers. All others are those of real numbers, from which a pass derives
+  // the gradients of complex numbers: conj(apply(conj(grad))) is grad times the conjugate of the derivative.
+  bool for_complex = false;
 };
 
 // A rule's values besides tensors: one object of a type known to the rule.

@@ -191,9 +191,20 @@ template <class Gradient> [[gnu::always_inline]] inline void Pass::pass_on(Node&
 }
 
 namespace {
+// See Rule::for_complex. Without saved values the gradient is linear with real factors, so that conj changes nothing.
+[[gnu::noinline, gnu::cold]] Tensor complex_gradient(Node& node, size_t i, const Tensor& grad) {
+  const Vjp& vjp = node.vjp(i);
+  if (node.rule->for_complex || !(vjp.uses & kSavedTensors)) return vjp.apply(grad, Saved(node, i));
+  const Tensor gradient = vjp.apply(conjugated(grad), Saved(node, i));
+  return gradient.defined() && is_complex(dtype_of(gradient)) ? conjugated(gradient) : gradient;
+}
+
 [[gnu::always_inline]] inline Tensor gradient_of_operand(Node& node, size_t i, const Tensor& grad) {
   const Vjp& vjp = node.vjp(i);
-  return grad.defined() && vjp.apply ? vjp.apply(grad, Saved(node, i)) : Tensor();
+  if (!grad.defined() || !vjp.apply) return {};
+  if (is_complex(node.dtype)) [[unlikely]]
+    return complex_gradient(node, i, grad);
+  return vjp.apply(grad, Saved(node, i));
 }
 
 // A gradient computed from saved values, but without a graph, has derivatives of 0 with respect to them. A node states this:

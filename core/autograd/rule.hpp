@@ -84,6 +84,12 @@ template <class... Kept, unsigned... kUses> constexpr auto rule(const char* name
   return RuleOf<typename detail::OneKept<Kept...>::type, (0u | ... | kUses)>{{name, {gradients.vjp...}}};
 }
 
+// States that the gradients of a rule hold for complex numbers as they are: the function has no complex derivative.
+template <class Kept, unsigned kUses> constexpr auto for_complex(RuleOf<Kept, kUses> rule) {
+  rule.for_complex = true;
+  return rule;
+}
+
 // The rule of an op of any number of operands: one gradient serves all of them.
 template <class Kept, unsigned kUses> constexpr auto rule_of_many(const char* name, Gradient<Kept, kUses> gradient) {
   static_assert(!(kUses & kSavedTensors), "an op of many operands saves no tensors");

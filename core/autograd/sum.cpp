@@ -42,6 +42,25 @@ Tensor add_gradients(const Tensor& a, const Tensor& b) {
   return differentiable(kRule, std::move(out), a, b);
 }
 
+Tensor part_of(const Tensor& x, int index) {
+  plugrad_view v = view_of(x);
+  v.dtype = part_dtype(v.dtype);
+  v.offset += static_cast<uint64_t>(index) * dtype_size(v.dtype);
+  for (int i = 0; i < v.rank; ++i) v.strides[i] *= 2;
+  set_layout(v, device_of(x).info.alignment);
+  return with_view(x, v);
+}
+
+Tensor conjugated(const Tensor& x) {
+  static constexpr auto kRule = for_complex(rule("conj", gradient([](const Tensor& grad) { return conjugated(grad); })));
+  Tensor out = empty_like(Op::COPY, device_of(x), view_of(x), dtype_of(x));
+  if (view_of(x).count) {
+    run(Op::COPY, {part_of(out, 0)}, {part_of(x, 0)});
+    run(Op::NEG, {part_of(out, 1)}, {part_of(x, 1)});
+  }
+  return differentiable(kRule, std::move(out), x);
+}
+
 Tensor expand_to(const Tensor& x, const Shape& shape) {
   static constexpr auto kRule =
       rule("expand", gradient<kShape>([](const Tensor& grad, const Shape& from) { return sum_to(grad, from); }));

@@ -13,6 +13,10 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 // Returns a tensor of like's shape and dtype with this value in every element; unrecorded.
 Tensor filled_like(DeviceState& device, const plugrad_view& like, int value);
 inline Tensor filled_like(const Tensor& like, int value) { return filled_like(device_of(like), view_of(like), value); }
+// Returns the conjugate of a complex tensor.
+Tensor conjugated(const Tensor& x);
+// A view of the real (0) or the imaginary part (1) of a complex tensor, outside the graph.
+Tensor part_of(const Tensor& x, int index);
 // Returns x in another dtype, or x itself if it has the dtype already.
 Tensor converted(const Tensor& x, uint8_t dtype);
 // Returns grad itself if it is dense and has no further owner, else a dense copy.

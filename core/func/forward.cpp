@@ -83,7 +83,7 @@ Tensor Forward::value_of(const Tensor& y) const {
 
 Tensor Forward::tangent_of(const Tensor& y) const {
   const StandIn* const in = behind(storage_of(y));
-  if (!in || !in->tangent || !is_floating(dtype_of(y))) return {};
+  if (!in || !in->tangent || !is_inexact(dtype_of(y))) return {};
   return tensor_over(*in->tangent, moved(view_of(y), *storage_of(y), *in->tangent, in->tangent_base));
 }
 
@@ -232,7 +232,7 @@ bool Forward::run_on_values(const OpCall& call, bool may_decline) {
   for (size_t i = 0; i < values.views.size(); ++i) {
     if (!call.storages[i]) continue;
     const Tensor x = tensor_over(*call.storages[i], *call.views[i]);
-    if (i < call.outputs && (behind(call.storages[i]) || is_floating(dtype_of(x)))) {  // the results stay inside
+    if (i < call.outputs && (behind(call.storages[i]) || is_inexact(dtype_of(x)))) {  // the results stay inside
       make_output(*call.storages[i], dtype_of(x), stand_ins::overwrites(call, i));
       set_tangent(x, {});
     }
@@ -276,7 +276,7 @@ bool Forward::has_tangents(const OpCall& call, const std::vector<Tensor>& operan
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool is_read = i >= call.outputs || is_in_out(call.opcode, static_cast<int>(i));
     comes_in |= operands[i].defined() && is_read && tangent_of(operands[i]).defined();
-    goes_out |= i < call.outputs && is_floating(call.views[i]->dtype);
+    goes_out |= i < call.outputs && is_inexact(call.views[i]->dtype);
   }
   return comes_in && goes_out;
 }
@@ -311,7 +311,7 @@ bool Forward::run(const OpCall& call, bool may_decline) {
 void Forward::set_tangents(const OpCall& call, const std::vector<Tensor>& operands, std::vector<Tensor> made) {
   made.resize(call.outputs);
   for (size_t i = 0; i < call.outputs; ++i) {
-    if (!is_floating(call.views[i]->dtype)) continue;
+    if (!is_inexact(call.views[i]->dtype)) continue;
     const Tensor before = is_in_out(call.opcode, static_cast<int>(i)) ? tangent_of(operands[i]) : Tensor();
     if (!before.defined()) set_tangent(operands[i], std::exchange(made[i], {}));
     else if (made[i].defined()) plugrad::run(Op::ADD, {operand(before)}, {operand(before), operand(made[i])});
@@ -328,7 +328,7 @@ void Forward::run_task(const std::shared_ptr<HostTask>& task, const std::vector<
   std::vector<Tensor> made, given, directions;
   for (const Tensor& each : inputs) directions.push_back(tangent_of(each));
   const auto is_known = [](const Tensor& x) { return x.defined(); };
-  const auto is_floating_result = [](const Tensor& x) { return is_floating(dtype_of(x)); };
+  const auto is_floating_result = [](const Tensor& x) { return is_inexact(dtype_of(x)); };
   const bool has_tangents = std::ranges::any_of(directions, is_known) && std::ranges::any_of(outputs, is_floating_result);
   for (const Tensor& each : outputs) {
     if (has_tangents || behind(storage_of(each))) make_output(*storage_of(each), dtype_of(each), false);

@@ -4,6 +4,7 @@
 
 #include <core/autograd/sum.hpp>
 #include <core/ops/run.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -102,6 +103,7 @@ template <class Slope> All pointwise(const ForwardCall& c, Slope slope) {
 }
 All square_root(const ForwardCall& c) { return {div(c.tangents[0], mul(c.outputs[0], 2))}; }
 All absolute(const ForwardCall& c) {
+  if (is_complex(c.inputs[0].dtype())) return {real(mul(c.tangents[0], conj(sign(c.inputs[0]))))};
   return pointwise(c, [](const Tensor& x, const Tensor&) { return sign(x); });
 }
 All exponential(const ForwardCall& c) {

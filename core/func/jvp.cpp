@@ -28,7 +28,7 @@ Tensor Tangents::pair(const Tensor& x, const Tensor& direction) const {
   if (x.shape() != direction.shape() || x.dtype() != direction.dtype() || x.device() != direction.device())
     throw Error(Code::invalid, "[jvp] a tangent of " + description(direction) + " for a primal of " + description(x) +
                                    ": all of these must be equal");
-  if (!is_floating(dtype_of(x)))
+  if (!is_inexact(dtype_of(x)))
     throw Error(Code::invalid, "[jvp] a primal of " + description(x) + " has no tangent: expected a floating dtype");
   return inner_->forward->pair(x, direction);
 }

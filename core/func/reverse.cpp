@@ -13,7 +13,7 @@ namespace {
 Tensor handle_of(const Tensor& x) {
   static constexpr auto kRule = rule("wanted", gradient([](const Tensor& grad) { return grad; }));
   require_defined(x, "grad");
-  if (!is_floating(dtype_of(x)))
+  if (!is_inexact(dtype_of(x)))
     throw Error(Code::invalid, "[grad] an input of " + description(x) + " has no gradient: expected a floating dtype");
   Tensor handle = plugrad::ungraphed(x);
   if (x.requires_grad()) return differentiable(kRule, std::move(handle), x);

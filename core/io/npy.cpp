@@ -123,7 +123,7 @@ class HeaderText {
 std::string advice(const std::string& type) {
   if (type == "u2" || type == "u4") return "unsigned integers of 16 or 32 bits: save array.astype('int64')";
   if (type == "u8") return "unsigned integers of 64 bits: save array.astype('int64') or array.astype('float64')";
-  if (type.starts_with('c')) return "complex numbers: save array.real and array.imag";
+  if (type.starts_with('c')) return "complex numbers of type clongdouble: save array.astype('complex128')";
   if (type.starts_with('O')) return "Python objects, which are not read because that could run any program: save numbers";
   if (type == "f16" || type == "f12") return "numbers of type longdouble: save array.astype('float64')";
   return "elements of type '" + type +
@@ -198,7 +198,10 @@ Tensor tensor_of_npy(std::vector<uint8_t>& file, const Fail& fail, Device device
   }
   uint8_t* const elements = file.data() + start + length;
   const size_t count = static_cast<size_t>(header.shape.count());
-  if (header.descr[0] == '>') swap_bytes(elements, count, static_cast<size_t>(item_size(dtype)));
+  if (header.descr[0] == '>') {
+    const size_t parts = is_complex(dtype) ? 2 : 1;
+    swap_bytes(elements, count * parts, static_cast<size_t>(item_size(dtype)) / parts);
+  }
   if (dtype == DType::boolean && std::any_of(elements, elements + count, [](uint8_t byte) { return byte > 1; })) {
     fail("is not a valid .npy file: it holds a bool that is neither 0 nor 1");
   }

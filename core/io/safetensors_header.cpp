@@ -70,8 +70,9 @@ class SafetensorsParser {
   DType read_dtype(const std::string& name, const Json& value) const {
     if (!value.is_string()) fail(name, "has a dtype that is not text");
     std::string known;
-    for (const DTypeInfo& info : kDTypes) {
-      if (value.get_ref<const std::string&>() == info.name) return static_cast<DType>(info.dtype);
+    for (const DType each : kEveryDType) {
+      const DTypeInfo& info = *dtype_info(static_cast<uint8_t>(each));
+      if (value.get_ref<const std::string&>() == info.name) return each;
       known += (known.empty() ? "" : ", ") + std::string(info.name);
     }
     fail(name, "has the dtype " + quote(value.get<std::string>()) + "; expected one of " + known);

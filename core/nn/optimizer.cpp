@@ -24,6 +24,10 @@ void require_parameter(const Tensor& x, size_t i) {
   if (!x.is_leaf())
     throw Error(Code::invalid, which + " of shape " + x.shape().text() + " is the result of " + x.op_name() +
                                    ": pass the tensors that it was computed from, or detach() it first");
+  if (is_complex(x.dtype()))
+    throw Error(Code::invalid, which + " is " + dtype_name(x.dtype()) +
+                                   ", and optimisers step real numbers: let the parameter be the parts, of f32 or f64 with "
+                                   "a last axis of 2, and compute with view_as_complex(parameter)");
   if (!x.requires_grad() && !is_parameter(x))
     throw Error(Code::invalid, which + " of shape " + x.shape().text() +
                                    " requires no gradient, so no step would change it: call requires_grad_() on it");

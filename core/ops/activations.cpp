@@ -115,6 +115,7 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& x, Approximation approxim
 
 Tensor silu(const Tensor& x) {
   static constexpr auto kRule = rule("silu", gradient<kInput0>(silu_grad));
+  if (x.defined() && is_complex(x.dtype())) return mul(x, sigmoid(x));
   require_floating("silu", x);
   return differentiable(kRule, gated(Op::SILU, x, [](const Tensor& wide) { return sigmoid(wide); }), x);
 }

@@ -17,6 +17,18 @@ inline void require_floating(const char* name, const Tensor& x) {
     refuse(name, std::string("an operand is ") + dtype_name(x.dtype()) + ", expected a floating dtype: cast it");
 }
 
+inline void require_inexact(const char* name, const Tensor& x) {
+  require_defined(x, name);
+  if (!is_inexact(x.dtype()))
+    refuse(name, std::string("an operand is ") + dtype_name(x.dtype()) + ", expected a floating or complex dtype: cast it");
+}
+
+// For functions that need an order of numbers.
+inline void require_real(const char* name, const Tensor& x) {
+  require_defined(x, name);
+  if (is_complex(x.dtype())) refuse(name, "not defined for complex numbers: apply it to real(x), imag(x) or abs(x)");
+}
+
 inline void require_dtype(const char* name, const Tensor& x, DType dtype, const char* role) {
   require_defined(x, name);
   if (x.dtype() != dtype)

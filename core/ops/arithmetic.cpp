@@ -18,8 +18,8 @@
 namespace plugrad {
 namespace {
 DType floating_dtype(const char* name, const Tensor& a, const Tensor& b) {
-  require_defined(a, name);
-  require_defined(b, name);
+  require_real(name, a);
+  require_real(name, b);
   return floating_type(promote_types(a.dtype(), b.dtype()));
 }
 
@@ -76,14 +76,14 @@ Tensor div(const Tensor& a, Number b, std::optional<RoundingMode> rounding_mode)
 // --- Interpolation. Beyond the middle it starts from the end b, so that weight 1 gives b.
 
 Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
-  require_floating("lerp", a);
-  require_floating("lerp", b);
+  require_inexact("lerp", a);
+  require_inexact("lerp", b);
   const Tensor x = at_least_f32(a), y = at_least_f32(b), distance = sub(y, x);
   const Tensor out = std::abs(weight) < 0.5 ? add(x, mul(distance, weight)) : sub(y, mul(distance, 1 - weight));
   return cast(out, promote_types(a.dtype(), b.dtype()));
 }
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
-  for (const Tensor* each : {&a, &b, &weight}) require_floating("lerp", *each);
+  for (const Tensor* each : {&a, &b, &weight}) require_inexact("lerp", *each);
   const Tensor x = at_least_f32(a), y = at_least_f32(b), w = at_least_f32(weight), distance = sub(y, x);
   const Tensor out = where(lt(abs(w), 0.5), add(x, mul(distance, w)), sub(y, mul(distance, sub(1, w))));
   return cast(out, promote_types(promote_types(a.dtype(), b.dtype()), weight.dtype()));
@@ -146,19 +146,16 @@ Tensor xlogy(Number a, const Tensor& b) {
   return xlogy(beside(a, b), b);
 }
 
-Tensor float_power(const Tensor& a, const Tensor& b) {
-  require_defined(a, "float_power");
-  require_defined(b, "float_power");
-  return pow(cast(a, DType::f64), cast(b, DType::f64));
+namespace {
+Tensor in_f64(const Tensor& x) {
+  require_defined(x, "float_power");
+  return cast(x, is_complex(x.dtype()) ? DType::c128 : DType::f64);
 }
-Tensor float_power(const Tensor& a, Number b) {
-  require_defined(a, "float_power");
-  return pow(cast(a, DType::f64), b);
-}
-Tensor float_power(Number a, const Tensor& b) {
-  require_defined(b, "float_power");
-  return pow(a, cast(b, DType::f64));
-}
+}  // namespace
+
+Tensor float_power(const Tensor& a, const Tensor& b) { return pow(in_f64(a), in_f64(b)); }
+Tensor float_power(const Tensor& a, Number b) { return pow(in_f64(a), b); }
+Tensor float_power(Number a, const Tensor& b) { return pow(a, in_f64(b)); }
 
 Tensor hypot(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule =
@@ -186,6 +183,7 @@ Tensor copysign(const Tensor& a, const Tensor& b) {
 }
 Tensor copysign(const Tensor& a, Number b) {
   require_defined(a, "copysign");
+  require_real("copysign", a);
   const Tensor size = abs(promoted_to_floating(a));
   return std::signbit(b.real()) ? neg(size) : size;
 }

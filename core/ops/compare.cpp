@@ -120,7 +120,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor out = empty_like(Op::CAST, device_of(x), view_of(x), id_of(dtype));
   if (view_of(x).count) run(Op::CAST, {out}, {x});
-  return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
+  return is_inexact(dtype) ? differentiable(kRule, std::move(out), x) : out;
 }
 
 Tensor clone(const Tensor& x) {

@@ -3,6 +3,7 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast_rules.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/masks.hpp>
@@ -117,7 +118,7 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 // --- Vectors and matrices.
 
 Tensor dot(const Tensor& a, const Tensor& b) { return product_of_ranks("dot", a, 1, b, 1); }
-Tensor vdot(const Tensor& a, const Tensor& b) { return product_of_ranks("vdot", a, 1, b, 1); }
+Tensor vdot(const Tensor& a, const Tensor& b) { return product_of_ranks("vdot", conj(a), 1, b, 1); }
 Tensor mv(const Tensor& x, const Tensor& vec) { return product_of_ranks("mv", x, 2, vec, 1); }
 Tensor mm(const Tensor& x, const Tensor& mat2) { return product_of_ranks("mm", x, 2, mat2, 2); }
 Tensor bmm(const Tensor& x, const Tensor& mat2) { return product_of_ranks("bmm", x, 3, mat2, 3); }
@@ -181,7 +182,7 @@ Tensor with_term(const char* name, const Tensor& x, const Tensor& tensor1, const
   for (const Tensor* each : {&x, &tensor1, &tensor2}) require_defined(*each, name);
   const DType dtype = promote_types(x.dtype(), promote_types(tensor1.dtype(), tensor2.dtype()));
   const Tensor out = add(at_least_f32(x), scaled_by(f(at_least_f32(tensor1), at_least_f32(tensor2)), value));
-  return is_floating(dtype) ? cast(out, dtype) : out;
+  return is_inexact(dtype) ? cast(out, dtype) : out;
 }
 }  // namespace
 

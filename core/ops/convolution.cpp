@@ -33,8 +33,8 @@ void require_shapes(const char* name, const Shape& x, const Shape& weight, int a
 }
 // Checks the operands' dtypes and ranks, and x's number of channels against the weight's extents.
 void require_fitting(const char* name, const Tensor& x, const Tensor& weight, int axes, int64_t groups, bool transposed) {
-  require_floating(name, x);
-  require_floating(name, weight);
+  require_inexact(name, x);
+  require_inexact(name, weight);
   require_shapes(name, x.shape(), weight.shape(), axes, groups, transposed);
 }
 

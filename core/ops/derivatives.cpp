@@ -19,7 +19,7 @@ Tensors variables(const char* name, const Tensors& inputs, bool create_graph) {
   Tensors all;
   for (const Tensor& each : inputs) {
     require_defined(each, name);
-    if (!is_floating(each.dtype()))
+    if (!is_inexact(each.dtype()))
       refuse(name, std::string("an input is ") + dtype_name(each.dtype()) + ": expected a floating dtype");
     all.push_back(create_graph && each.requires_grad() ? clone(each) : each.detach().requires_grad_());
   }
@@ -124,7 +124,7 @@ std::pair<Tensors, Tensors> jvp(const TensorFunction& f, const Tensors& inputs, 
   require_vectors("jvp", v, inputs, "inputs");
   Tensors seeds;
   for (const Tensor& each : results)
-    seeds.push_back(is_floating(each.dtype()) ? zeros_like(each.detach()).requires_grad_() : zeros_like(each));
+    seeds.push_back(is_inexact(each.dtype()) ? zeros_like(each.detach()).requires_grad_() : zeros_like(each));
   const Tensors products = gradients(results, x, seeds, true);
   Tensors wanted;
   for (const Tensor& each : seeds)

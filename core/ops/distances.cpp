@@ -20,10 +20,11 @@ namespace plugrad {
 namespace {
 // f of both, in their common dtype, rounded once. The dtype must be floating.
 template <class F> Tensor of_vectors(const char* name, const Tensor& a, const Tensor& b, F f) {
-  require_floating(name, a);
-  require_floating(name, b);
+  require_inexact(name, a);
+  require_inexact(name, b);
   const DType dtype = promote_types(a.dtype(), b.dtype());
-  return cast(f(at_least_f32(cast(a, dtype)), at_least_f32(cast(b, dtype))), dtype);
+  return is_complex(dtype) ? f(cast(a, dtype), cast(b, dtype))
+                           : cast(f(at_least_f32(cast(a, dtype)), at_least_f32(cast(b, dtype))), dtype);
 }
 }  // namespace
 
@@ -98,6 +99,8 @@ Tensor length_of(const Tensor& x, int axis, double eps) {
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int axis, double eps) {
   if (autocasting()) [[unlikely]]
     return in_f32(cosine_similarity, x1, x2, axis, eps);
+  require_real("cosine_similarity", x1);
+  require_real("cosine_similarity", x2);
   return of_vectors("cosine_similarity", x1, x2, [&](const Tensor& x, const Tensor& y) {
     const Shape shape = broadcast_shapes(x.shape(), y.shape());
     const Tensor a = expand(x, shape), b = expand(y, shape);
@@ -109,7 +112,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int axis, double ep
 Tensor normalize(const Tensor& x, double p, int axis, double eps) {
   if (autocasting()) [[unlikely]]
     return in_f32(normalize, x, p, axis, eps);
-  require_floating("normalize", x);
+  require_inexact("normalize", x);
   const int at = normal_axis(axis, std::max(x.rank(), 1), "normalize");
   const Tensor wide = at_least_f32(x);
   return cast(div(wide, clamp(norm(wide, p, {at}, true), eps)), x.dtype());
@@ -118,7 +121,7 @@ Tensor normalize(const Tensor& x, double p, int axis, double eps) {
 Tensor renorm(const Tensor& x, double p, int axis, double maxnorm) {
   if (autocasting()) [[unlikely]]
     return in_f32(renorm, x, p, axis, maxnorm);
-  require_floating("renorm", x);
+  require_inexact("renorm", x);
   if (x.rank() < 2) refuse("renorm", "x has shape " + x.shape().text() + ": expected two axes or more");
   if (!(p > 0) || !(maxnorm >= 0)) refuse("renorm", "p must be positive, and maxnorm not negative");
   Shape others;

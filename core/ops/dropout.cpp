@@ -11,7 +11,7 @@
 namespace plugrad {
 namespace {
 void require_probability(const char* name, const Tensor& x, double p) {
-  require_floating(name, x);
+  require_inexact(name, x);
   if (!(p >= 0 && p <= 1)) refuse(name, "p is " + number_text(p) + ": expected a probability, from 0 to 1");
 }
 

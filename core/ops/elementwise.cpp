@@ -3,6 +3,7 @@
 #include <core/ops/autocast_rules.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/integers.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -37,13 +38,13 @@ template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& 
 }
 inline Tensor with_number(Op op, const Tensor& a, Number b) {
   require(op, a);
-  if (!is_floating(dtype_of(a))) [[unlikely]]
+  if (!is_inexact(dtype_of(a))) [[unlikely]]
     return integers_with_number(op, a, b);
   return binary_number(op, a, b, dtype_of(a));
 }
 inline Tensor with_number(Op op, Number a, const Tensor& b) {
   require(op, b);
-  if (!is_floating(dtype_of(b))) [[unlikely]]
+  if (!is_inexact(dtype_of(b))) [[unlikely]]
     return integers_with_number(op, a, b);
   return binary_number(op, a, b, dtype_of(b));
 }
@@ -105,7 +106,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
            kDivisor<kInput1>);
   if (!is_together(a, b)) [[unlikely]]
     return promoted("div", a, b, div);
-  if (!is_floating(dtype_of(a))) [[unlikely]]
+  if (!is_inexact(dtype_of(a))) [[unlikely]]
     return div(promoted_to_floating(a), promoted_to_floating(b));
   return differentiable(kRule, binary(Op::DIV, a, b, dtype_of(a)), a, b);
 }
@@ -113,14 +114,14 @@ Tensor div(const Tensor& a, Number b) {
   static constexpr auto kRule =
       rule("/", gradient<kPayload>([](const Tensor& grad, Number divisor) { return div(grad, divisor); }));
   require(Op::DIV, a);
-  if (!is_floating(dtype_of(a))) [[unlikely]]
+  if (!is_inexact(dtype_of(a))) [[unlikely]]
     return div(promoted_to_floating(a), b);
   return differentiable(kRule, b, with_number(Op::DIV, a, b), a);
 }
 Tensor div(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("/", kDivisor<kInput0>);
   require(Op::DIV, b);
-  if (!is_floating(dtype_of(b))) [[unlikely]]
+  if (!is_inexact(dtype_of(b))) [[unlikely]]
     return div(a, promoted_to_floating(b));
   return differentiable(kRule, with_number(Op::DIV, a, b), b);
 }
@@ -136,7 +137,8 @@ constexpr auto kPowBase = gradient<kInput0, kInput1>([](const Tensor& grad, cons
 // would multiply its infinity by 0.
 constexpr auto kPowExponent =
     gradient<kInput0, kInput1, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& power) {
-      const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
+      const DType dtype = part_of(a.dtype());
+      const Tensor at_zero = mul(cast(eq(a, 0), dtype), cast(ge(real(b), 0), dtype));
       return mul(grad, mul(power, log(where(gt(at_zero, 0), 1, a))));
     });
 constexpr auto kPowToNumber = gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& a, double b) {
@@ -207,7 +209,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
     return in_f32([](const Tensor& x, const Tensor& y) { return pow(x, y); }, a, b);
   if (!is_together(a, b)) [[unlikely]]
     return promoted("pow", a, b, pow);
-  if (!is_floating(dtype_of(a))) [[unlikely]]
+  if (!is_inexact(dtype_of(a))) [[unlikely]]
     return integer_power(a, b);
   return differentiable(kRule, binary(Op::POW, a, b, dtype_of(a)), a, b);
 }
@@ -216,9 +218,9 @@ Tensor pow(const Tensor& a, Number b) {
   if (autocasting()) [[unlikely]]
     return in_f32([b](const Tensor& x) { return pow(x, b); }, a);
   require(Op::POW, a);
-  if (!is_floating(dtype_of(a))) [[unlikely]] {
+  if (!is_inexact(dtype_of(a))) [[unlikely]] {
     const Tensor x = promoted(a, b);
-    return is_floating(x.dtype()) ? pow(x, b) : integer_power(x, b.integer());
+    return is_inexact(x.dtype()) ? pow(x, b) : integer_power(x, b.integer());
   }
   return differentiable(kRule, b.real(), with_number(Op::POW, a, b), a);
 }
@@ -227,7 +229,9 @@ Tensor pow(Number a, const Tensor& b) {
   if (autocasting()) [[unlikely]]
     return in_f32([a](const Tensor& x) { return pow(a, x); }, b);
   require(Op::POW, b);
-  if (!is_floating(dtype_of(b))) [[unlikely]] {
+  if (is_complex(dtype_of(b))) [[unlikely]]
+    return pow(scalar(a, b.dtype(), b.device()), b);
+  if (!is_inexact(dtype_of(b))) [[unlikely]] {
     if (a.floating()) return pow(a, promoted_to_floating(b));
     return pow(scalar(a, promote_number(b.dtype(), false), b.device()), b);
   }

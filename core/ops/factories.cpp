@@ -6,6 +6,7 @@
 #include <core/runtime/generator.hpp>
 #include <core/tensor/checked.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/integers.hpp>
 #include <plugrad/ops/views.hpp>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace plugrad {
 
@@ -116,6 +118,13 @@ Tensor empty_like(const Tensor& like) {
 }
 
 namespace {
+// The parts of complex numbers, drawn together.
+template <class Draw> Tensor complex_of_parts(Shape shape, Draw draw) {
+  if (shape.rank() == PLUGRAD_MAX_RANK) return complex(draw(shape), draw(shape));
+  shape.push_back(2);
+  return view_as_complex(draw(shape));
+}
+
 // Draws numbers from the device's generator and advances it by the counters they use.
 Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   require_floating(op, id_of(dtype));
@@ -151,6 +160,8 @@ double last_below(DType dtype, double end) {
 
 Tensor rand(const Shape& shape, DType dtype, Device device, double low, double high) {
   const NoGrad constant;
+  if (is_complex(dtype))
+    return complex_of_parts(shape, [&](const Shape& all) { return rand(all, part_of(dtype), device, low, high); });
   if (accumulator_of(dtype) != dtype && is_floating(dtype))  // rounding may reach high, but high is excluded
     return minimum(cast(rand(shape, accumulator_of(dtype), device, low, high), dtype), last_below(dtype, high));
   const Tensor unit = random(Op::UNIFORM, shape, dtype, device);
@@ -163,6 +174,13 @@ Tensor rand(const Shape& shape, DType dtype, Device device, double low, double h
 
 Tensor randn(const Shape& shape, DType dtype, Device device, double mean, double deviation) {
   const NoGrad constant;
+  // The parts have half of the variance.
+  if (is_complex(dtype)) {
+    const double of_part = deviation / std::numbers::sqrt2;
+    const auto draw = [&](const Shape& all) { return randn(all, part_of(dtype), device, 0, of_part); };
+    const Tensor drawn = complex_of_parts(shape, draw);
+    return mean == 0 ? drawn : add(drawn, mean);
+  }
   const Tensor unit = random(Op::NORMAL, shape, dtype, device);
   return mean == 0 && deviation == 1 ? unit : add(mul(unit, deviation), mean);
 }

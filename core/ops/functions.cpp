@@ -1,6 +1,7 @@
 // Elementwise functions of a tensor.
 #include <plugrad/ops/elementwise.hpp>
 
+#include <core/ops/argument.hpp>
 #include <core/ops/autocast_rules.hpp>
 #include <core/ops/backward.hpp>
 #include <core/ops/native_or.hpp>
@@ -15,7 +16,7 @@ namespace {
 [[gnu::noinline]] Tensor of_promoted(Op op, const Tensor& x) { return unary(op, promoted_to_floating(x)); }
 [[gnu::always_inline]] inline Tensor floating(Op op, const Tensor& x) {
   require(op, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]]
+  if (!is_inexact(dtype_of(x))) [[unlikely]]
     return of_promoted(op, x);
   return unary(op, x);
 }
@@ -25,7 +26,7 @@ Tensor composed_erf(const Tensor& x) {
   const Tensor far = sub(1, exp(neg(polynomial(minimum(size, kErfEnd), kErfFar))));
   return where(lt(size, 1), near, mul(sign(x), far));
 }
-[[gnu::noinline]] Tensor relu_of_integers(const Tensor& x) {
+[[gnu::noinline]] Tensor relu_of_others(const Tensor& x) {
   require_number_dtype(Op::RELU, dtype_of(x));
   return maximum(x, 0);
 }
@@ -38,18 +39,36 @@ Tensor neg(const Tensor& x) {
   return differentiable(kRule, unary(Op::NEG, x), x);
 }
 
+namespace {
+// Bools have neither a size nor a sign.
+bool is_real_number(uint8_t dtype) { return !is_boolean(dtype) && !is_complex(dtype); }
+
+[[gnu::cold]] Tensor size_of_other(Op op, const Tensor& x) {
+  require_number_dtype(op, dtype_of(x));
+  const Tensor size = empty_like(op, device_of(x), view_of(x), part_dtype(dtype_of(x)));
+  if (view_of(x).count) run(op, {size}, {x});
+  return size;
+}
+// x / |x|, and 0 at 0.
+[[gnu::cold]] Tensor sign_of_other(Op op, const Tensor& x) {
+  require_number_dtype(op, dtype_of(x));
+  const Tensor size = abs(x);
+  return div(x, where(eq(size, 0), 1, size));
+}
+}  // namespace
+
 Tensor abs(const Tensor& x) {
   static constexpr auto kRule =
-      rule("abs", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, sign(x)); }));
+      for_complex(rule("abs", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, sign(x)); })));
   require(Op::ABS, x);
-  require_number_dtype(Op::ABS, dtype_of(x));
-  return differentiable(kRule, unary(Op::ABS, x), x);
+  return differentiable(kRule, is_real_number(dtype_of(x)) ? unary(Op::ABS, x) : size_of_other(Op::ABS, x), x);
 }
 
 Tensor sign(const Tensor& x) {
   static constexpr auto kRule = rule("sign", gradient([](const Tensor& grad) { return mul(grad, 0); }));
   require(Op::SIGN, x);
-  require_number_dtype(Op::SIGN, dtype_of(x));
+  if (!is_real_number(dtype_of(x))) [[unlikely]]
+    return sign_of_other(Op::SIGN, x);
   return differentiable(kRule, unary(Op::SIGN, x), x);
 }
 
@@ -117,7 +136,7 @@ Tensor relu(const Tensor& x) {
   static constexpr auto kRule = rule("ReLU", gradient<kInput0>(relu_grad));
   require(Op::RELU, x);
   if (!is_floating(dtype_of(x))) [[unlikely]]
-    return relu_of_integers(x);
+    return relu_of_others(x);
   const auto compose = [](const Tensor& in) { return where(lt(in, 0), 0, in); };
   return differentiable(kRule, native_or_composed(Op::RELU, x, compose), x);
 }
@@ -126,6 +145,7 @@ Tensor erf(const Tensor& x) {
   static constexpr auto kRule = rule("erf", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
                                        return mul(grad, mul(exp(neg(mul(x, x))), 2 * std::numbers::inv_sqrtpi));
                                      }));
+  require_real("erf", x);
   return differentiable(kRule, native_or(Op::ERF, x, composed_erf), x);
 }
 

@@ -32,7 +32,7 @@ struct Partial {
     Tensors all = inputs;
     for (size_t i = 0; i < places.size(); ++i) all[places[i]] = x[i];
     Tensors results = f(all);
-    std::erase_if(results, [](const Tensor& each) { return !is_floating(each.dtype()); });
+    std::erase_if(results, [](const Tensor& each) { return !is_inexact(each.dtype()); });
     return results;
   }
 };

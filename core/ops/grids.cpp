@@ -137,7 +137,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   if (x.rank() != 1) refuse("vander", "x has shape " + x.shape().text() + ": expected rank 1");
   const int64_t columns = n.value_or(x.count());
   if (columns < 0) refuse("vander", std::to_string(columns) + " columns: expected 0 or more");
-  const Tensor numbers = is_floating(x.dtype()) ? x : cast(x, DType::i64);
+  const Tensor numbers = is_inexact(x.dtype()) ? x : cast(x, DType::i64);
   const Tensor one = ones({x.count(), columns ? 1 : 0}, numbers.dtype(), x.device());
   if (columns < 2) return one;
   const Tensor powers = cumprod(expand(unsqueeze(numbers, 1), {x.count(), columns - 1}), 1);

@@ -15,6 +15,9 @@ namespace plugrad {
 namespace {
 constexpr auto kUnchanged = gradient([](const Tensor& grad) { return grad; });
 
+// Bools, integers, floating and complex dtypes: each kind holds those before it.
+int rank_of_kind(DType dtype) { return static_cast<int>(dtype_info(static_cast<uint8_t>(dtype))->kind); }
+
 // x = op(x, operand)
 void write(Tensor& x, Op op, const Operand& operand) {
   if (!x.count()) return;
@@ -69,7 +72,8 @@ void Tensor::add_(const Tensor& other, Number scale) {
   require(Op::ADD, other);
   if (&device_of(*this) != &device_of(other)) throw_not_together("add_", *this, other);
   require_number_dtype(Op::ADD, dtype_of(*this));
-  if (promote_types(dtype(), other.dtype()) != dtype() && is_floating(other.dtype()) && !is_floating(dtype()))
+  if (promote_types(dtype(), other.dtype()) != dtype() && is_inexact(other.dtype()) &&
+      rank_of_kind(other.dtype()) > rank_of_kind(dtype()))
     throw Error(Code::invalid, std::string("[add_] the sum is ") + dtype_name(other.dtype()) + ", which a tensor of " +
                                    dtype_name(dtype()) + " cannot hold: cast one of them");
   // The product needs the wider dtype: -1 * u8 wraps, even if this tensor holds the result.
@@ -93,8 +97,7 @@ void Tensor::mul_(Number factor) {
 
 namespace {
 void require_holds(const Tensor& x, const Tensor& result, const char* name) {
-  const auto kind = [](DType dtype) { return dtype == DType::boolean ? 0 : is_floating(dtype) ? 2 : 1; };
-  if (kind(result.dtype()) > kind(x.dtype()))
+  if (rank_of_kind(result.dtype()) > rank_of_kind(x.dtype()))
     refuse(name, std::string("the result is ") + dtype_name(result.dtype()) + ", which a tensor of " +
                      dtype_name(x.dtype()) + " cannot hold: cast one of them");
   if (result.shape() != x.shape())
@@ -158,9 +161,9 @@ void Tensor::move_to_(Device device) {
 
 void Tensor::convert_(DType wanted) {
   require_leaf(*this, "convert_", "convert it with cast()");
-  if (requires_grad() && !is_floating(wanted))
+  if (requires_grad() && !is_inexact(wanted))
     throw Error(Code::invalid, std::string("[convert_] this tensor requires a gradient, and ") + dtype_name(wanted) +
-                                   " has none: give a floating dtype");
+                                   " has none: give a floating or complex dtype");
   const NoGrad unrecorded;
   exchange(*this, cast(detach(), wanted), grad().defined() ? cast(grad(), wanted) : Tensor());
 }

@@ -95,9 +95,12 @@ Tensor beside(const Tensor& x, Number number, const char* name) {
 }
 
 // Whole numbers of a common dtype; bools become i64.
-bool is_plain(const Tensor& a, const Tensor& b) { return is_together(a, b) && dtype_of(a) != PLUGRAD_BOOL; }
+bool is_plain(const Tensor& a, const Tensor& b) {
+  return is_together(a, b) && dtype_of(a) != PLUGRAD_BOOL && !is_complex(dtype_of(a));
+}
 Tensor with_i64_for_bools(const char* name, const Tensor& a, const Tensor& b, BinaryFunction f) {
   if (!is_together(a, b)) return promoted(name, a, b, f);
+  require_real(name, a);
   return f(cast(a, DType::i64), cast(b, DType::i64));
 }
 

@@ -23,8 +23,8 @@ Tensor rows_times(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (autocasting()) [[unlikely]]
     return in_low_precision(linear, x, weight, bias);
-  require_floating("linear", x);
-  require_floating("linear", weight);
+  require_inexact("linear", x);
+  require_inexact("linear", weight);
   if (!x.rank() || weight.rank() < 1 || weight.rank() > 2 || x.size(-1) != weight.size(-1))
     refuse("linear",
            "x is " + x.shape().text() + " and weight " + weight.shape().text() + ": expected (.., k) and (n, k) or (k)");

@@ -27,6 +27,11 @@ Tensor sinc_of(const Tensor& x) {
   return where(is_zero, 1, div(of_half_turns(x, sin), mul(where(is_zero, 1, x), std::numbers::pi)));
 }
 
+Tensor sinc_of_complex(const Tensor& x) {
+  const Tensor is_zero = eq(x, 0), angle = mul(where(is_zero, 1, x), std::numbers::pi);
+  return where(is_zero, 1, div(sin(angle), angle));
+}
+
 // (cos(pi x) - sinc(x)) / x, near 0 as the sum of (-1)^k pi^2k 2k / (2k + 1)! x^(2k - 1).
 Tensor slope_of_sinc(const Tensor& x, const Tensor& y) {
   static constexpr double kSeries[] = {-3.2898681336964528729,      3.2469697011334145745,      -1.1445109447325052822,
@@ -43,6 +48,7 @@ Tensor sinc(const Tensor& x) {
   static constexpr auto kRule =
       rule("sinc", gradient<kInput0, kOutput>(
                        [](const Tensor& grad, const Tensor& x, const Tensor& y) { return mul(grad, slope_of_sinc(x, y)); }));
+  if (x.defined() && is_complex(x.dtype())) return sinc_of_complex(x);
   return differentiable(kRule, in_wide("sinc", x, sinc_of), x);
 }
 

@@ -3,6 +3,7 @@
 #include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
 
@@ -22,16 +23,18 @@ Tensor logical_xor(const Tensor& a, const Tensor& b) { return ne(truth("logical_
 
 Tensor isnan(const Tensor& x) {
   require_defined(x, "isnan");
-  return is_floating(x.dtype()) ? ne(x, x) : everywhere(x, false);
+  return is_inexact(x.dtype()) ? ne(x, x) : everywhere(x, false);
 }
 Tensor isinf(const Tensor& x) {
   require_defined(x, "isinf");
   const NoGrad unrecorded;
+  if (is_complex(x.dtype())) return logical_or(isinf(real(x)), isinf(imag(x)));
   return is_floating(x.dtype()) ? eq(abs(x), kInfinity) : everywhere(x, false);
 }
 Tensor isfinite(const Tensor& x) {
   require_defined(x, "isfinite");
   const NoGrad unrecorded;
+  if (is_complex(x.dtype())) return logical_and(isfinite(real(x)), isfinite(imag(x)));
   return is_floating(x.dtype()) ? lt(abs(x), kInfinity) : everywhere(x, true);
 }
 
@@ -49,7 +52,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   require_defined(b, "isclose");
   const NoGrad unrecorded;
   const DType common = promote_types(a.dtype(), b.dtype()), dtype = accumulator_of(floating_type(common));
-  if (!is_floating(common)) return integers_are_close(cast(a, DType::i64), cast(b, DType::i64), rtol, atol);
+  if (!is_inexact(common)) return integers_are_close(cast(a, DType::i64), cast(b, DType::i64), rtol, atol);
   const Tensor x = cast(a, dtype), y = cast(b, dtype);
   // An infinite bound would make everything close.
   const Tensor near = logical_and(le(abs(sub(x, y)), add(mul(abs(y), rtol), atol)), isfinite(y));

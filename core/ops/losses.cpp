@@ -7,6 +7,7 @@
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -28,12 +29,20 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 // --- Losses of numbers.
 
 namespace {
-void require_alike(const char* name, const Tensor& x, const Tensor& target) {
-  require_floating(name, x);
+void require_fitting(const char* name, const Tensor& x, const Tensor& target) {
   require_defined(target, name);
   require_together(name, x, target);
   if (x.shape() != target.shape())
     refuse(name, "x is " + x.shape().text() + " and target " + target.shape().text() + ": their shapes must be equal");
+}
+void require_alike(const char* name, const Tensor& x, const Tensor& target) {
+  require_floating(name, x);
+  require_fitting(name, x, target);
+}
+// For losses of real and of complex numbers.
+void require_alike_numbers(const char* name, const Tensor& x, const Tensor& target) {
+  require_inexact(name, x);
+  require_fitting(name, x, target);
 }
 }  // namespace
 
@@ -41,7 +50,9 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   if (autocasting()) [[unlikely]]
     return in_f32(mse_loss, x, target, reduction);
   if (are_halves(x, target)) return rounded_once(x, mse_loss, x, target, reduction);
-  require_alike("mse_loss", x, target);
+  require_alike_numbers("mse_loss", x, target);
+  if (is_complex(x.dtype()))
+    return add(mse_loss(real(x), real(target), reduction), mse_loss(imag(x), imag(target), reduction));
   const Tensor difference = sub(x, target);
   return reduced(mul(difference, difference), reduction);
 }
@@ -50,7 +61,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   if (autocasting()) [[unlikely]]
     return in_f32(l1_loss, x, target, reduction);
   if (are_halves(x, target)) return rounded_once(x, l1_loss, x, target, reduction);
-  require_alike("l1_loss", x, target);
+  require_alike_numbers("l1_loss", x, target);
   return reduced(abs(sub(x, target)), reduction);
 }
 

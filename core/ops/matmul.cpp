@@ -61,7 +61,7 @@ Product product_of(const Tensor& a, const Tensor& b) {
 
 bool are_matrices_of_reals(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);
-  return x.rank == 2 && y.rank == 2 && x.count && y.count && is_floating(dtype_of(a));
+  return x.rank == 2 && y.rank == 2 && x.count && y.count && is_inexact(dtype_of(a));
 }
 
 // The usual case: the operands need no new views.
@@ -85,7 +85,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   const Product planned = product_of(a, b);
   DeviceState& device = device_of(a);
   if (!a.size(-1)) return filled(device, planned.out, dtype_of(a), 0);
-  if (!is_floating(dtype_of(a)) && planned.out.count) return integer_product(a, b);
+  if (!is_inexact(dtype_of(a)) && planned.out.count) return integer_product(a, b);
   Tensor out = empty_like(Op::MATMUL, device, planned.out, dtype_of(a));
   if (planned.out.count) run(Op::MATMUL, {out}, {operand(a, planned.left), operand(b, planned.right)});
   return out;

@@ -2,6 +2,7 @@
 
 #include <core/ops/argument.hpp>
 #include <plugrad/ops/activations.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/contractions.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -21,7 +22,7 @@ namespace {
 Tensor count_of_numbers(const Tensor& x, const Shape& axes, bool keepdim, DType dtype) {
   return cast(sum(logical_not(isnan(x.detach())), axes, keepdim), dtype);
 }
-Tensor without_nan(const Tensor& x) { return is_floating(x.dtype()) ? where(isnan(x), 0, x) : x; }
+Tensor without_nan(const Tensor& x) { return is_inexact(x.dtype()) ? where(isnan(x), 0, x) : x; }
 }  // namespace
 
 Tensor nansum(const Tensor& x, const Shape& axes, bool keepdim) {
@@ -30,9 +31,10 @@ Tensor nansum(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 
 Tensor nanmean(const Tensor& x, const Shape& axes, bool keepdim) {
-  require_floating("nanmean", x);
+  require_inexact("nanmean", x);
   const Tensor wide = at_least_f32(x);
-  return cast(div(sum(without_nan(wide), axes, keepdim), count_of_numbers(x, axes, keepdim, wide.dtype())), x.dtype());
+  return cast(div(sum(without_nan(wide), axes, keepdim), count_of_numbers(x, axes, keepdim, part_of(wide.dtype()))),
+              x.dtype());
 }
 
 Tensor nanvar(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
@@ -77,8 +79,8 @@ Tensor weighted_covariance(const Tensor& rows, const Tensor& weights, const Tens
   const Tensor total = sum(weights), centred = sub(rows, div(sum(mul(rows, weights), {1}, true), total));
   Tensor divisor = sub(total, correction);
   if (aweights.defined() && correction)
-    divisor = sub(total, mul(div(sum(mul(weights, cast(aweights, rows.dtype()))), total), correction));
-  return div(matmul(centred, transpose(mul(centred, weights))), maximum(divisor, 0));
+    divisor = sub(total, mul(div(sum(mul(weights, cast(aweights, weights.dtype()))), total), correction));
+  return div(matmul(centred, adjoint(mul(centred, weights))), maximum(divisor, 0));
 }
 }  // namespace
 
@@ -91,14 +93,14 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
   const Tensor numbers = at_least_f32(cast(x, dtype)), rows = x.rank() == 2 ? numbers : reshape(numbers, {1, x.count()});
   require_weights(fweights, rows.size(1), "fweights");
   require_weights(aweights, rows.size(1), "aweights");
-  const Tensor weights = weights_of(fweights, aweights, rows.dtype());
+  const Tensor weights = weights_of(fweights, aweights, plugrad::part_of(rows.dtype()));
   Tensor out;
   if (weights.defined()) {
     out = weighted_covariance(rows, weights, aweights, correction);
   } else {
     const Tensor centred = sub(rows, mean(rows, {1}, true));
     const double divisor = static_cast<double>(std::max<int64_t>(rows.size(1) - correction, 0));
-    out = div(matmul(centred, transpose(centred)), divisor);
+    out = div(matmul(centred, adjoint(centred)), divisor);
   }
   return cast(rows.size(0) == 1 ? squeeze(out) : out, dtype);
 }
@@ -107,7 +109,8 @@ Tensor corrcoef(const Tensor& x) {
   require_defined(x, "corrcoef");
   const Tensor c = cov(at_least_f32(x));
   if (!c.rank()) return cast(div(c, c), floating_type(x.dtype()));
-  const Tensor deviations = sqrt(einsum("ii->i", {c}));
+  const Tensor deviations = sqrt(real(einsum("ii->i", {c})));
+  if (is_complex(c.dtype())) return div(div(c, unsqueeze(deviations, 1)), deviations);
   return cast(clamp(div(div(c, unsqueeze(deviations, 1)), deviations), -1, 1), floating_type(x.dtype()));
 }
 

@@ -22,7 +22,7 @@ template <class Compose> Tensor native_or_composed(Op op, const Tensor& x, Compo
 // Integers and bools become f32.
 template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
   require(op, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]]
+  if (!is_inexact(dtype_of(x))) [[unlikely]]
     return native_or_composed(op, promoted_to_floating(x), compose);
   return native_or_composed(op, x, compose);
 }

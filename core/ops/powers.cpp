@@ -1,6 +1,7 @@
 #include <plugrad/ops/powers.hpp>
 
 #include <core/ops/autocast_rules.hpp>
+#include <core/ops/complex_functions.hpp>
 #include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -24,8 +25,10 @@ Tensor accurate_expm1(const Tensor& x) {
 }
 
 // Rounds once: the formulas' intermediate results are not rounded to halves.
-Tensor in_accumulator(const Tensor& x, Tensor (*formula)(const Tensor&)) {
+Tensor in_accumulator(const Tensor& x, Tensor (*formula)(const Tensor&),
+                      complex_numbers::Parts (*of_complex)(const complex_numbers::Parts&)) {
   const NoGrad unrecorded;
+  if (is_complex(x.dtype())) return complex_numbers::of_parts(of_complex, x);
   return cast(formula(cast(x, accumulator_of(x.dtype()))), x.dtype());
 }
 }  // namespace
@@ -70,8 +73,8 @@ Tensor expm1(const Tensor& x) {
   static constexpr auto kRule =
       rule("expm1", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, exp(x)); }));
   require_defined(x, "expm1");
-  if (!is_floating(dtype_of(x))) return expm1(promoted_to_floating(x));
-  return differentiable(kRule, in_accumulator(x, accurate_expm1), x);
+  if (!is_inexact(dtype_of(x))) return expm1(promoted_to_floating(x));
+  return differentiable(kRule, in_accumulator(x, accurate_expm1, complex_numbers::expm1), x);
 }
 
 Tensor log1p(const Tensor& x) {
@@ -80,8 +83,8 @@ Tensor log1p(const Tensor& x) {
   static constexpr auto kRule =
       rule("log1p", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, add(x, 1)); }));
   require_defined(x, "log1p");
-  if (!is_floating(dtype_of(x))) return log1p(promoted_to_floating(x));
-  return differentiable(kRule, in_accumulator(x, accurate_log1p), x);
+  if (!is_inexact(dtype_of(x))) return log1p(promoted_to_floating(x));
+  return differentiable(kRule, in_accumulator(x, accurate_log1p, complex_numbers::log1p), x);
 }
 
 }  // namespace plugrad

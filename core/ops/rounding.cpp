@@ -17,7 +17,7 @@ double whole_from(const Tensor& x) { return std::ldexp(1, dtype_info(dtype_of(x)
 
 // Rounds numbers that may have a fraction and keeps the rest: whole numbers, infinities, NaN.
 template <class Rounded> Tensor rounded(const char* name, const Tensor& x, Rounded function) {
-  require_defined(x, name);
+  require_real(name, x);
   if (!is_floating(dtype_of(x))) return x;
   Tensor out;
   {

@@ -77,9 +77,9 @@ Immediate lifted_operand(uint8_t dtype, Number value) {
 }  // namespace
 
 Immediate number_operand(Op op, uint8_t dtype, Number value) {
-  if (value.source() && is_floating(dtype)) [[unlikely]]
+  if (value.source() && is_inexact(dtype)) [[unlikely]]
     return lifted_operand(dtype, value);
-  const bool integral = !is_floating(dtype);
+  const bool integral = !is_inexact(dtype);
   if (integral && value.floating() && value.real() != static_cast<double>(value.integer()))
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " + number_text(value.real()) +
                                    " is not whole, but the tensor is " + dtype_label(dtype) +

@@ -30,7 +30,7 @@ int scanned_axis(const char* name, const Tensor& x, int axis) {
   require_defined(x, name);
   return normal_axis(axis, std::max(1, x.rank()), name);
 }
-DType summed_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
+DType summed_dtype(const Tensor& x) { return is_inexact(x.dtype()) ? x.dtype() : DType::i64; }
 
 Tensor reversed(const Tensor& x, int axis) { return slice(x, axis, -1, -x.size(axis) - 1, -1); }
 

@@ -25,7 +25,7 @@ Tensor times_named(const Tensor& part, int axis, const Tensor& index) {
 
 Tensor quotient(const Tensor& sums, const Tensor& counts) {
   const Tensor by = cast(counts, sums.dtype());
-  return is_floating(sums.dtype()) ? div(sums, by) : floor_divide(sums, by);
+  return is_inexact(sums.dtype()) ? div(sums, by) : floor_divide(sums, by);
 }
 
 Tensor summed(const ScatterTarget& target, const Tensor& source, bool mean, bool include_self) {

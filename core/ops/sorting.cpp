@@ -61,6 +61,7 @@ Tensor part_of_order(const Tensor& x, int axis, bool descending, int64_t start, 
 }  // namespace
 
 Tensor argsort(const Tensor& x, int axis, bool descending, bool) {
+  require_real("argsort", x);
   const int at = line_axis("argsort", x, axis);
   if (!x.rank()) return zeros({}, DType::i64, x.device());
   Tensor out = empty_like(Op::ARGSORT, device_of(x), view_of(x), PLUGRAD_I64);

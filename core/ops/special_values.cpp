@@ -4,10 +4,12 @@
 #include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/rounding.hpp>
+#include <plugrad/ops/trigonometry.hpp>
 
 #include <cmath>
 #include <limits>
@@ -26,6 +28,8 @@ Tensor nowhere(const Tensor& x) { return zeros(x.shape(), DType::boolean, x.devi
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
   require_defined(x, "nan_to_num");
+  if (is_complex(x.dtype()))
+    return complex(nan_to_num(real(x), nan, posinf, neginf), nan_to_num(imag(x), nan, posinf, neginf));
   if (!is_floating(x.dtype())) return clone(x);
   const Tensor numbers = where(isnan(x), nan, x);
   const Tensor below = where(eq(x, kInfinity), posinf.value_or(largest_of(x.dtype())), numbers);
@@ -33,7 +37,7 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
 }
 
 Tensor signbit(const Tensor& x) {
-  require_defined(x, "signbit");
+  require_real("signbit", x);
   const NoGrad constant;
   const Tensor plain = x.detach();
   if (x.dtype() == DType::boolean) return nowhere(x);
@@ -43,20 +47,22 @@ Tensor signbit(const Tensor& x) {
 }
 
 Tensor isposinf(const Tensor& x) {
-  require_defined(x, "isposinf");
+  require_real("isposinf", x);
   return is_floating(x.dtype()) ? eq(x, kInfinity) : nowhere(x);
 }
 Tensor isneginf(const Tensor& x) {
-  require_defined(x, "isneginf");
+  require_real("isneginf", x);
   return is_floating(x.dtype()) ? eq(x, -kInfinity) : nowhere(x);
 }
 Tensor isreal(const Tensor& x) {
   require_defined(x, "isreal");
+  if (is_complex(x.dtype())) return eq(imag(x), 0);
   return ones(x.shape(), DType::boolean, x.device());
 }
 
 Tensor angle(const Tensor& x) {
   require_defined(x, "angle");
+  if (is_complex(x.dtype())) return atan2(imag(x), real(x));
   const Tensor floating = promoted_to_floating(x), none = mul(where(isfinite(floating), floating, 1), 0);
   const Tensor positive = where(isnan(floating), std::numeric_limits<double>::quiet_NaN(), abs(none));
   return where(lt(floating, 0), std::numbers::pi, positive);

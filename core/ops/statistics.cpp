@@ -5,6 +5,7 @@
 #include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -76,7 +77,7 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
     return in_f32(prod, x, axes, keepdim);
   require_defined(x, "prod");
   // A product of halves may fit a half although a part of it is infinite.
-  const DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::i64;
+  const DType dtype = is_inexact(x.dtype()) ? x.dtype() : DType::i64;
   const Tensor numbers = cast(x, accumulator_of(dtype));
   const Shape over = normal_axes(axes, x.rank(), "prod");
   Shape order, kept, result = x.shape();
@@ -98,7 +99,8 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
 Tensor var(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
   if (autocasting()) [[unlikely]]
     return in_f32(var, x, axes, keepdim, correction);
-  require_floating("var", x);
+  require_inexact("var", x);
+  if (is_complex(x.dtype())) return add(var(real(x), axes, keepdim, correction), var(imag(x), axes, keepdim, correction));
   const Shape over = normal_axes(axes, x.rank(), "var");
   const double count = extent_of(x, over);
   const Tensor wide = at_least_f32(x), centred = sub(wide, mean(wide, over, true));
@@ -108,14 +110,15 @@ Tensor var(const Tensor& x, const Shape& axes, bool keepdim, double correction) 
 Tensor stddev(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
   if (autocasting()) [[unlikely]]
     return in_f32(stddev, x, axes, keepdim, correction);
-  require_floating("stddev", x);
-  return cast(power_but_zero(var(at_least_f32(x), axes, keepdim, correction), 0.5), x.dtype());
+  require_inexact("stddev", x);
+  return cast(power_but_zero(var(at_least_f32(x), axes, keepdim, correction), 0.5), part_of(x.dtype()));
 }
 
 Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
   if (autocasting()) [[unlikely]]
     return in_f32(norm, x, p, axes, keepdim);
-  require_floating("norm", x);
+  require_inexact("norm", x);
+  if (is_complex(x.dtype())) return norm(abs(x), p, axes, keepdim);
   if (p == kInfinity) return max(abs(x), axes, keepdim);
   if (p == -kInfinity) return min(abs(x), axes, keepdim);
   if (p == 0) return sum(where(ne(x, 0), 1, sign(x)), axes, keepdim);  // the gradient of sign is 0

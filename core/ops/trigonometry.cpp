@@ -1,6 +1,7 @@
 #include <plugrad/ops/trigonometry.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/complex_functions.hpp>
 #include <core/ops/infinity.hpp>
 #include <core/ops/native_or.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -78,10 +79,13 @@ Tensor composed_atan(const Tensor& x) {
   return where(eq(x, 0), x, mul(sign(x), whole));
 }
 
+using ComplexFormula = complex_numbers::Parts (*)(const complex_numbers::Parts&);
+
 // --- Formulas. Their intermediate results are not rounded to halves.
 
-Tensor widely(const Tensor& x, Tensor (*formula)(const Tensor&)) {
+Tensor widely(const Tensor& x, Tensor (*formula)(const Tensor&), ComplexFormula of_complex) {
   const NoGrad unrecorded;
+  if (is_complex(x.dtype())) return complex_numbers::of_parts(of_complex, x);
   const Tensor floating = promoted_to_floating(x);
   return cast(formula(cast(floating, accumulator_of(floating.dtype()))), floating.dtype());
 }
@@ -129,7 +133,7 @@ Tensor sin(const Tensor& x) {
   static constexpr auto kRule =
       rule("sin", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, cos(x)); }));
   require_defined(x, "sin");
-  if (!is_floating(dtype_of(x))) return sin(promoted_to_floating(x));
+  if (!is_inexact(dtype_of(x))) return sin(promoted_to_floating(x));
   return differentiable(kRule, native_or(Op::SIN, x, [](const Tensor& in) { return composed_sine(in, 0); }), x);
 }
 
@@ -137,7 +141,7 @@ Tensor cos(const Tensor& x) {
   static constexpr auto kRule =
       rule("cos", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return neg(mul(grad, sin(x))); }));
   require_defined(x, "cos");
-  if (!is_floating(dtype_of(x))) return cos(promoted_to_floating(x));
+  if (!is_inexact(dtype_of(x))) return cos(promoted_to_floating(x));
   return differentiable(kRule, native_or(Op::COS, x, [](const Tensor& in) { return composed_sine(in, 1); }), x);
 }
 
@@ -145,14 +149,15 @@ Tensor tan(const Tensor& x) {
   static constexpr auto kRule =
       rule("tan", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, add(mul(y, y), 1)); }));
   require_defined(x, "tan");
-  return differentiable(kRule, widely(x, [](const Tensor& in) { return div(sin(in), cos(in)); }), x);
+  return differentiable(kRule, widely(x, [](const Tensor& in) { return div(sin(in), cos(in)); }, complex_numbers::tan), x);
 }
 
 Tensor asin(const Tensor& x) {
   static constexpr auto kRule = rule(
       "asin", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, sqrt(one_less_square(x))); }));
   require_defined(x, "asin");
-  return differentiable(kRule, widely(x, [](const Tensor& in) { return atan(div(in, sqrt(one_less_square(in)))); }), x);
+  return differentiable(
+      kRule, widely(x, [](const Tensor& in) { return atan(div(in, sqrt(one_less_square(in)))); }, complex_numbers::asin), x);
 }
 
 Tensor acos(const Tensor& x) {
@@ -161,14 +166,14 @@ Tensor acos(const Tensor& x) {
            gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return neg(div(grad, sqrt(one_less_square(x)))); }));
   require_defined(x, "acos");
   const auto formula = [](const Tensor& in) { return mul(atan(sqrt(div(sub(1, in), add(in, 1)))), 2); };
-  return differentiable(kRule, widely(x, formula), x);
+  return differentiable(kRule, widely(x, formula, complex_numbers::acos), x);
 }
 
 Tensor atan(const Tensor& x) {
   static constexpr auto kRule =
       rule("atan", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, add(mul(x, x), 1)); }));
   require_defined(x, "atan");
-  if (!is_floating(dtype_of(x))) return atan(promoted_to_floating(x));
+  if (!is_inexact(dtype_of(x))) return atan(promoted_to_floating(x));
   return differentiable(kRule, native_or(Op::ATAN, x, composed_atan), x);
 }
 
@@ -207,7 +212,10 @@ Tensor atan2(const Tensor& y, const Tensor& x) {
            gradient<kInput0, kInput1>(
                [](const Tensor& grad, const Tensor& y, const Tensor& x) { return neg(mul(grad, over_square(y, y, x))); }));
   if (!is_together(y, x)) return promoted("atan2", y, x, atan2);
-  if (!is_floating(dtype_of(y))) return atan2(promoted_to_floating(y), promoted_to_floating(x));
+  if (!is_floating(dtype_of(y))) {
+    require_real("atan2", y);
+    return atan2(promoted_to_floating(y), promoted_to_floating(x));
+  }
   return differentiable(kRule, angle(y, x), y, x);
 }
 
@@ -217,23 +225,24 @@ Tensor sinh(const Tensor& x) {
   static constexpr auto kRule =
       rule("sinh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, cosh(x)); }));
   require_defined(x, "sinh");
-  return differentiable(kRule, widely(x, formula_of_sinh), x);
+  return differentiable(kRule, widely(x, formula_of_sinh, complex_numbers::sinh), x);
 }
 
 Tensor cosh(const Tensor& x) {
   static constexpr auto kRule =
       rule("cosh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, sinh(x)); }));
   require_defined(x, "cosh");
-  return differentiable(kRule, widely(x, formula_of_cosh), x);
+  return differentiable(kRule, widely(x, formula_of_cosh, complex_numbers::cosh), x);
 }
 
 Tensor asinh(const Tensor& x) {
   static constexpr auto kRule = rule("asinh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
+                                       if (is_complex(x.dtype())) return div(grad, sqrt(add(mul(x, x), 1)));
                                        const Tensor size = abs(x);
                                        return div(grad, where(gt(size, kHuge), size, sqrt(add(mul(x, x), 1))));
                                      }));
   require_defined(x, "asinh");
-  return differentiable(kRule, widely(x, formula_of_asinh), x);
+  return differentiable(kRule, widely(x, formula_of_asinh, complex_numbers::asinh), x);
 }
 
 Tensor acosh(const Tensor& x) {
@@ -241,14 +250,14 @@ Tensor acosh(const Tensor& x) {
                                        return div(grad, mul(sqrt(sub(x, 1)), sqrt(add(x, 1))));
                                      }));
   require_defined(x, "acosh");
-  return differentiable(kRule, widely(x, formula_of_acosh), x);
+  return differentiable(kRule, widely(x, formula_of_acosh, complex_numbers::acosh), x);
 }
 
 Tensor atanh(const Tensor& x) {
   static constexpr auto kRule =
       rule("atanh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, one_less_square(x)); }));
   require_defined(x, "atanh");
-  return differentiable(kRule, widely(x, formula_of_atanh), x);
+  return differentiable(kRule, widely(x, formula_of_atanh, complex_numbers::atanh), x);
 }
 
 }  // namespace plugrad

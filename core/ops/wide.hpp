@@ -12,7 +12,7 @@ namespace plugrad {
 
 // The formula of x in f32 at least, unrecorded, in x's dtype. Integers and bools give f32.
 template <class Formula> Tensor in_wide(const char* name, const Tensor& x, Formula formula) {
-  require_defined(x, name);
+  require_real(name, x);
   const NoGrad unrecorded;
   const Tensor floating = promoted_to_floating(ungraphed(x));
   return cast(formula(at_least_f32(floating)), floating.dtype());

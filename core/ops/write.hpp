@@ -10,7 +10,7 @@ Tensor fitting(const Tensor& x, const Tensor& source);
 
 // Whether a write into x is recorded: x is the result of an op, or the source, if any, requires a gradient.
 inline bool is_recorded(const Tensor& x, const Tensor* source) {
-  return recording() && is_floating(dtype_of(x)) && (x.impl().node || (source && source->impl().node));
+  return recording() && is_inexact(dtype_of(x)) && (x.impl().node || (source && source->impl().node));
 }
 // Throws Error (invalid) if more than `handles` tensors share x's memory: a recorded write would change the remaining
 // tensors unrecorded.

@@ -47,9 +47,9 @@ ElementType element_type(const DTypeInfo& info) { return {info.dlpack_code, stat
 
 DType dtype_of(ElementType type) {
   std::string known;
-  for (const DTypeInfo& info : kDTypes) {
-    if (type.code == info.dlpack_code && type.bits == 8 * info.size && type.lanes == 1)
-      return static_cast<DType>(info.dtype);
+  for (const DType each : kEveryDType) {
+    const DTypeInfo& info = *dtype_info(static_cast<uint8_t>(each));
+    if (type.code == info.dlpack_code && type.bits == 8 * info.size && type.lanes == 1) return each;
     known += (known.empty() ? "" : ", ") + std::string(info.label);
   }
   throw Error(Code::invalid, "[dlpack] elements of type code " + std::to_string(type.code) + " with " +

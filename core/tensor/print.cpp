@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <complex>
 #include <mutex>
 #include <ostream>
 #include <string>
@@ -191,8 +192,32 @@ std::vector<std::string> floating_texts(const std::vector<T>& values, bool scala
   return align(std::move(texts));
 }
 
+// Moves blanks from the end of a text behind the j.
+std::string imaginary_text(const std::string& part) {
+  const size_t end = part.find_last_not_of(' ') + 1;
+  return part.substr(0, end) + "j" + part.substr(end);
+}
+template <class T> std::vector<std::string> complex_texts(const Tensor& x, const PrintOptions& options) {
+  const bool scalar = !x.rank();
+  std::vector<T> re, im;
+  for (const std::complex<T>& each : read<std::complex<T>>(x))
+    re.push_back(each.real()), im.push_back(std::abs(each.imag()));
+  std::vector<std::string> texts = floating_texts(re, scalar, options);
+  std::vector<std::string> others = floating_texts(im, scalar, options);
+  size_t i = 0;
+  for (const std::complex<T>& each : read<std::complex<T>>(x)) {
+    std::string& text = texts[i];
+    std::string& other = others[i++];
+    other.erase(0, other.find_first_not_of(' '));
+    text += (std::signbit(each.imag()) ? "-" : "+") + imaginary_text(other);
+  }
+  return texts;
+}
+
 std::vector<std::string> texts_of(const Tensor& x, const PrintOptions& options) {
   const bool scalar = !x.rank();
+  if (x.dtype() == DType::c64) return complex_texts<float>(x, options);
+  if (x.dtype() == DType::c128) return complex_texts<double>(x, options);
   std::vector<std::string> texts;
   with_element_type(view_of(x).dtype, [&]<class T>(T) {
     if constexpr (std::is_same_v<T, bool>) {

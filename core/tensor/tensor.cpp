@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <vector>
 
 namespace plugrad {
@@ -70,17 +71,34 @@ template <class T> T only_element(const Tensor& x) {
   require_defined(x, "item");
   if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + x.shape().text());
   T value{};
-  with_element_type(view_of(x).dtype, [&]<class Held>(Held) {
+  const bool is_real = with_element_type(view_of(x).dtype, [&]<class Held>(Held) {
     HostType<Held> held;
     x.copy_to_host(&held);
     value = static_cast<T>(held);
   });
+  if (!is_real)
+    throw Error(Code::invalid, std::string("[item] a number of ") + dtype_name(x.dtype()) +
+                                   " is not real: read it as std::complex<double>, or read real(x) or abs(x)");
   return value;
 }
+
+template <class T> T read_one(const Tensor& x) {
+  T held;
+  x.copy_to_host(&held);
+  return held;
+}
 }  // namespace
+
+template <> std::complex<double> Tensor::item<std::complex<double>>() const {
+  require_defined(*this, "item");
+  if (!is_complex(dtype())) return only_element<double>(*this);
+  if (count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + shape().text());
+  if (dtype() == DType::c128) return read_one<std::complex<double>>(*this);
+  return std::complex<double>(read_one<std::complex<float>>(*this));
+}
 
 template <> double Tensor::item<double>() const { return only_element<double>(*this); }
 template <> float Tensor::item<float>() const { return only_element<float>(*this); }
 template <> int64_t Tensor::item<int64_t>() const { return only_element<int64_t>(*this); }
-template <> bool Tensor::item<bool>() const { return only_element<double>(*this) != 0; }
+template <> bool Tensor::item<bool>() const { return item<std::complex<double>>() != 0.0; }
 }  // namespace plugrad

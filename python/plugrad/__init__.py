@@ -159,8 +159,8 @@ def is_floating_point(input: _plugrad.Tensor) -> _builtins.bool:
 
 
 def is_complex(input: _plugrad.Tensor) -> _builtins.bool:
-    """Returns False: there are no complex dtypes."""
-    return False
+    """Returns whether the dtype is complex."""
+    return input.is_complex()
 
 
 def initial_seed() -> _builtins.int:

@@ -147,13 +147,11 @@ def test_arrays_are_copied_by_tensor(dtype, ours):
     assert Tensor([numpy.float32(1), numpy.int64(2)]).tolist() == [1, 2] and Tensor(numpy.float64(3)).item() == 3
 
 
-@pytest.mark.parametrize("array",
-                         [numpy.zeros(2, dtype="complex64"), numpy.zeros(2, dtype="uint16")])
-def test_dtypes_that_cannot_be_shared(array):
-    with pytest.raises(ValueError, match="one of f32, f64, f16, bf16, i32, i64, u8, i8, i16, bool"):
-        plugrad.from_dlpack(array)
+def test_dtypes_that_cannot_be_shared():
+    with pytest.raises(ValueError, match="one of f32, f64, f16, bf16, i32, i64, u8, i8, i16, bool, c64, c128"):
+        plugrad.from_dlpack(numpy.zeros(2, dtype="uint16"))
     with pytest.raises(ValueError):
-        Tensor(numpy.zeros(2, dtype="complex64"))
+        Tensor(numpy.zeros(2, dtype="clongdouble"))
 
 
 def test_too_many_axes():

@@ -22,7 +22,7 @@ def test_operators(op, expected):
     assert op(Tensor([4, 8]), Tensor([1, 2])).tolist() == expected
 
 
-@pytest.mark.parametrize("wrong", ["1", None, b"1", 1j, object()])
+@pytest.mark.parametrize("wrong", ["1", None, b"1", object()])
 def test_other_operands_are_type_errors(wrong):
     for op in (lambda x: x + wrong, lambda x: wrong * x, lambda x: x ** wrong, lambda x: x < wrong, lambda x: x @ wrong):
         with pytest.raises(TypeError):

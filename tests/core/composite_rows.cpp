@@ -289,7 +289,7 @@ std::vector<GradientRow> composite_rows() {
   for (Rows (*family)() : {activation_rows, angle_rows, division_rows, statistics_rows, layer_rows, arrangement_rows,
                            convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows, scatter_rows,
                            selection_rows, order_rows, rearrangement_rows, further_arithmetic_rows, linalg_rows,
-                           network_rows, spatial_rows, special_rows})
+                           network_rows, spatial_rows, special_rows, complex_rows})
     for (GradientRow& row : family()) all.push_back(std::move(row));
   return all;
 }

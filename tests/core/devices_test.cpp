@@ -12,7 +12,7 @@ class TwoDevices : public ::testing::Test {
 };
 
 TEST_F(TwoDevices, CopiesOfEveryDtypeAndLayout) {
-  for (DType dtype : kEveryDType) {
+  for (DType dtype : kRealDTypes) {
     const Tensor x = cast(counting({3, 4}), dtype);
     for (const Tensor& each : {x, transpose(x), slice(x, 1, -1, -5, -2), slice(x, 0, 1, 3), expand(select(x, 0, 1), {2, 4}),
                                zeros({0, 2}, dtype), select(select(x, 0, 2), 0, 1)}) {

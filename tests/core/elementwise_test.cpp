@@ -119,7 +119,7 @@ std::vector<double> values_for(DType dtype) {
 
 // Every pair, by broadcasting a column with a row.
 TEST(Elementwise, EveryPairOfValues) {
-  for (DType dtype : kEveryDType) {
+  for (DType dtype : kRealDTypes) {
     const std::vector<double> raw = values_for(dtype);
     const int64_t n = size_of(raw);
     const Tensor column = of(dtype, raw, {n, 1}), row = of(dtype, raw, {n});
@@ -135,7 +135,7 @@ TEST(Elementwise, EveryPairOfValues) {
 }
 
 TEST(Elementwise, NumbersTakeTheTensorsDtype) {
-  for (DType dtype : kEveryDType) {
+  for (DType dtype : kRealDTypes) {
     const Tensor x = of(dtype, values_for(dtype), {size_of(values_for(dtype))});
     for (const Binary& each : kBinary) {
       if ((is_integer(dtype) && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;

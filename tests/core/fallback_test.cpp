@@ -134,7 +134,7 @@ TEST_F(Lacking, NoOpsOfTierOneAndOnlyDense) {
 TEST_F(Lacking, ArgsortIsASortingNetwork) {
   open({{"without_ops", "ARGSORT"}});
   uint32_t seed = 7;
-  for (DType dtype : kEveryDType)
+  for (DType dtype : kRealDTypes)
     for (const Shape& shape : {Shape{1}, Shape{2}, Shape{3}, Shape{8}, Shape{67}, Shape{3, 6}, Shape{2, 5, 3}})
       for (int axis = 0; axis < shape.rank(); ++axis)
         for (bool descending : {false, true}) {

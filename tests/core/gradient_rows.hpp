@@ -27,6 +27,7 @@ constexpr double kCastStep = 0x1p-8;
 const std::vector<GradientRow>& gradient_rows();
 // The rows of functions that are composed of other ops.
 std::vector<GradientRow> composite_rows();
+std::vector<GradientRow> complex_rows();
 std::vector<GradientRow> algebra_rows();
 std::vector<GradientRow> order_rows();
 std::vector<GradientRow> rearrangement_rows();

@@ -219,7 +219,7 @@ TEST(Views, ContiguousCopiesOnlyWhatIsNot) {
 // --- Joining.
 
 TEST(Views, CatAndStack) {
-  for (DType dtype : kEveryDType) {
+  for (DType dtype : kRealDTypes) {
     const Tensor a = of(dtype, {1, 0}, {1, 2}), b = of(dtype, {0, 1, 1, 1}, {2, 2}), none = zeros({0, 2}, dtype);
     EXPECT_TRUE(close(cat({a, none, b}), {3, 2}, {1, 0, 0, 1, 1, 1})) << dtype;
     EXPECT_TRUE(close(cat({transpose(a), transpose(b)}, -1), {2, 3}, {1, 0, 1, 0, 1, 1})) << dtype;

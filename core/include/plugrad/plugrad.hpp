@@ -44,6 +44,7 @@
 #include <plugrad/ops/assignment.hpp>
 #include <plugrad/ops/attention.hpp>
 #include <plugrad/ops/clipping.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/contractions.hpp>
 #include <plugrad/ops/convolution.hpp>
 #include <plugrad/ops/derivatives.hpp>

@@ -1,5 +1,6 @@
 #include <core/runtime/dispatch/dispatch.hpp>
 
+#include <core/runtime/dispatch/complex_ops.hpp>
 #include <core/runtime/dispatch/dense_copies.hpp>
 #include <core/runtime/dispatch/host_fallback.hpp>
 #include <core/runtime/dispatch/stand_ins.hpp>
@@ -58,6 +59,10 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
 }
 
 [[noreturn]] void throw_unsupported(const DeviceState& device, const OpCall& call) {
+  if (is_on_complex(call))
+    throw Error(Code::unsupported, "[" + op_label(call.opcode) +
+                                       "] this function is not defined for complex numbers: apply it to real(x), imag(x), "
+                                       "abs(x) or view_as_real(x)");
   std::string dtypes;
   for (int i = 0; i < call.operands(); ++i)
     dtypes += (i ? i == call.outputs ? " <- " : ", " : "") + dtype_label(call.views[i]->dtype);
@@ -87,6 +92,7 @@ std::optional<How> run_in_turn(DeviceState& device, const OpCall& call, uint16_t
   const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), layout);
   if (kernel && run_or_decline(device, kernel, call)) return How::native;
   if (run_on_copies(device, call, layout)) return How::dense_copies;
+  if (is_on_complex(call)) return run_on_parts(call) ? std::optional(How::parts) : std::nullopt;
   if (run_wider(device, call)) return How::wider;
   return {};
 }
@@ -112,7 +118,8 @@ bool run_on_memory(DeviceState& device, const OpCall& call, uint16_t layout, plu
   if (status == PLUGRAD_UNSUPPORTED) {
     device.require_open();
     local().short_of_memory = false;
-    return run_on_copies(device, call, layout) || run_wider(device, call);
+    if (run_on_copies(device, call, layout)) return true;
+    return is_on_complex(call) ? run_on_parts(call) : run_wider(device, call);
   }
   throw_failed(device, call, status, why);
 }
@@ -130,7 +137,7 @@ void count_decomposition(DeviceState& device) {
 
 namespace {
 void run_elsewhere(DeviceState& device, const OpCall& call) {
-  if (fallback() == Fallback::error) throw_unsupported(device, call);
+  if (is_on_complex(call) || fallback() == Fallback::error) throw_unsupported(device, call);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source);
   if (!host) throw_unsupported(device, call);
   ++device.host_fallbacks;

@@ -51,7 +51,7 @@ std::string dtype_label(uint8_t dtype);
 // An entry for every number, so that no op checks the range.
 inline constexpr auto kElementSizes = [] {
   std::array<uint8_t, 256> sizes{};
-  for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;
+  for (uint8_t dtype = 0; dtype < kDTypeIds; ++dtype) sizes[dtype] = static_cast<uint8_t>(element_size(dtype));
   return sizes;
 }();
 constexpr uint64_t dtype_size(uint8_t dtype) { return kElementSizes[dtype]; }

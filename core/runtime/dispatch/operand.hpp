@@ -21,7 +21,7 @@ inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
   Immediate made;  // uninitialised beyond rank, like every view
   plugrad_view& v = made.view;
   v.buffer = nullptr;
-  v.offset = is_floating(dtype) ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
+  v.offset = is_inexact(dtype) ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
   v.count = 1;
   v.dtype = dtype;
   v.rank = 0;

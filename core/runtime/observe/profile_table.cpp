@@ -9,7 +9,7 @@
 namespace plugrad {
 
 const char* how_name(How how) {
-  static constexpr std::array<const char*, 5> kNames{"native", "dense copies", "wider dtype", "decomposed", "host"};
+  static constexpr std::array<const char*, 6> kNames{"native", "dense copies", "wider dtype", "decomposed", "host", "parts"};
   return kNames[static_cast<size_t>(how)];
 }
 

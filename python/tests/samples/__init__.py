@@ -17,6 +17,8 @@ WITHOUT = {
     **dict.fromkeys(["bernoulli", "exponential", "multinomial", "rand_like", "randint", "randint_like", "randn_like",
                      "randperm"], SAMPLING),
     "sum_to_size": "python/tests/test_parameters.py",
+    **dict.fromkeys(["adjoint", "complex", "conj", "imag", "polar", "real", "view_as_complex", "view_as_real"],
+                    "complex numbers: python/tests/test_complex.py"),
     "quantize": "python/tests/test_quantization.py",
     **dict.fromkeys(["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax"],
                     "random numbers: tests/core/networks_test.cpp"),

@@ -29,7 +29,7 @@ PLUGRAD_API Tensor outer(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor inner(const Tensor& a, const Tensor& b);
 // Returns the sum of products of two vectors of the same length.
 PLUGRAD_API Tensor dot(const Tensor& a, const Tensor& b);
-// Returns the same as dot, because there are no complex numbers.
+// Returns the dot product of the conjugate of a and b, both (n).
 PLUGRAD_API Tensor vdot(const Tensor& a, const Tensor& b);
 // Returns the product of a matrix and a vector, (n, m) x (m) -> (n).
 PLUGRAD_API Tensor mv(const Tensor& x, const Tensor& vec);

@@ -14,9 +14,11 @@ PLUGRAD_API Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<dou
 PLUGRAD_API Tensor signbit(const Tensor& x);
 PLUGRAD_API Tensor isposinf(const Tensor& x);  // Returns whether x is infinity
 PLUGRAD_API Tensor isneginf(const Tensor& x);  // Returns whether x is -infinity
-PLUGRAD_API Tensor isreal(const Tensor& x);    // Returns true, because there are no complex numbers
+PLUGRAD_API Tensor isreal(const Tensor& x);    // Returns whether the imaginary part is 0; true for real tensors
 
-PLUGRAD_API Tensor angle(const Tensor& x);  // Returns pi where x is negative, else 0; f32 for integers; NaN stays NaN
+// Returns the angle of complex numbers, in [-pi, pi]; of real numbers pi where x is negative, else 0, and f32 for integers.
+// NaN stays NaN. The gradient at 0 is 0.
+PLUGRAD_API Tensor angle(const Tensor& x);
 
 // Returns x itself. Throws Error (invalid) for bools.
 PLUGRAD_API Tensor positive(const Tensor& x);

@@ -54,8 +54,9 @@ enum class How : uint8_t {
   wider,         // by a kernel for a wider dtype, on converted operands
   decomposed,    // by other ops: their events follow this event, which takes no time
   host,          // in host memory, by another device
+  parts,         // by ops on the parts of complex numbers: their events lie within this event
 };
-// "native", "dense copies", "wider dtype", "decomposed", "host"
+// "native", "dense copies", "wider dtype", "decomposed", "host", "parts"
 PLUGRAD_API const char* how_name(How how);
 
 struct ProfileOperand {

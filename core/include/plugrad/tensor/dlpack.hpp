@@ -18,7 +18,7 @@ struct Place {
   int32_t type, index;
 };
 
-// DLDataType. The codes in use: 0 integer, 2 floating, 4 bfloat, 6 bool.
+// DLDataType. The codes in use: 0 integer, 2 floating, 4 bfloat, 5 complex, 6 bool.
 struct ElementType {
   uint8_t code, bits;
   uint16_t lanes;

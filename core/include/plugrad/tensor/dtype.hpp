@@ -3,6 +3,7 @@
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/sdk/dtypes.hpp>
 
+#include <complex>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -12,12 +13,20 @@ namespace plugrad {
 
 enum class DType : uint8_t {
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) enumerator = id,
+#define PLUGRAD_COMPLEX_DTYPE(name, id, enumerator, label, part, dlpack) enumerator = id,
 #include <plugrad/sdk/dtypes.def>
 #undef PLUGRAD_DTYPE
 };
-// All dtypes, in the order of dtypes.def.
+// The dtypes of real numbers, integers and bools, in the order of dtypes.def.
+inline constexpr DType kRealDTypes[] = {
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) DType::enumerator,
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+};
+// All dtypes: those, and behind them the complex ones.
 inline constexpr DType kEveryDType[] = {
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) DType::enumerator,
+#define PLUGRAD_COMPLEX_DTYPE(name, id, enumerator, label, part, dlpack) DType::enumerator,
 #include <plugrad/sdk/dtypes.def>
 #undef PLUGRAD_DTYPE
 };
@@ -25,15 +34,23 @@ inline constexpr DType kEveryDType[] = {
 // Bytes of an element.
 constexpr int64_t item_size(DType dtype) { return static_cast<int64_t>(element_size(static_cast<uint8_t>(dtype))); }
 constexpr bool is_floating(DType dtype) { return is_floating(static_cast<uint8_t>(dtype)); }
+constexpr bool is_complex(DType dtype) { return is_complex(static_cast<uint8_t>(dtype)); }
+constexpr bool is_inexact(DType dtype) { return is_inexact(static_cast<uint8_t>(dtype)); }  // floating or complex
 constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(dtype)); }
 // The dtype for sums of elements. Ops also compute in it if a device has no kernel in this dtype.
 constexpr DType accumulator_of(DType dtype) {
   return static_cast<DType>(dtype_info(static_cast<uint8_t>(dtype))->accumulator);
 }
+// The dtype of the real and the imaginary part of a complex dtype; any other dtype itself.
+constexpr DType part_of(DType dtype) { return static_cast<DType>(part_dtype(static_cast<uint8_t>(dtype))); }
+// c128 for f64 and c128, c64 for all other dtypes.
+constexpr DType complex_of(DType dtype) { return part_of(dtype) == DType::f64 ? DType::c128 : DType::c64; }
 // The dtype of an op on operands of these dtypes, by the table of the array API standard, with its gaps filled as in
 // PyTorch: the smaller kind takes the dtype of the larger (bool, integer, floating); within a kind the result is the
-// smallest dtype for all values of both. f16 with bf16 is f32, u8 with i8 is i16.
+// smallest dtype for all values of both. f16 with bf16 is f32, u8 with i8 is i16. Beside a complex dtype the result is c128
+// if either is f64 or c128, else c64.
 constexpr DType promote_types(DType a, DType b) {
+  if (is_complex(a) || is_complex(b)) return part_of(a) == DType::f64 || part_of(b) == DType::f64 ? DType::c128 : DType::c64;
   const DTypeInfo &x = *dtype_info(static_cast<uint8_t>(a)), &y = *dtype_info(static_cast<uint8_t>(b));
   if (x.kind != y.kind) return x.kind < y.kind ? b : a;
   const DTypeInfo* best = nullptr;
@@ -48,12 +65,12 @@ constexpr DType promote_types(DType a, DType b) {
 // The dtype of an op on a tensor of this dtype and a number: the tensor's, but f32 for a fraction beside integers or bools,
 // and i64 for a whole number beside bools.
 constexpr DType promote_number(DType dtype, bool fraction) {
-  if (is_floating(dtype)) return dtype;
+  if (is_inexact(dtype)) return dtype;
   if (fraction) return DType::f32;
   return is_integer(dtype) ? dtype : DType::i64;
 }
-// The dtype of functions with floating results: a floating operand's own dtype, and f32 for integers and bools.
-constexpr DType floating_type(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
+// The dtype of functions with floating results: a floating or complex operand's own dtype, and f32 for integers and bools.
+constexpr DType floating_type(DType dtype) { return is_inexact(dtype) ? dtype : DType::f32; }
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
 // The dtype with this name. Throws Error (invalid) for an unknown name; the message lists the known names.
@@ -61,6 +78,8 @@ PLUGRAD_API DType dtype_from_name(const std::string& name);
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T> inline constexpr DType dtype_of_v = static_cast<DType>(element_dtype<T>);
+template <> inline constexpr DType dtype_of_v<std::complex<float>> = DType::c64;
+template <> inline constexpr DType dtype_of_v<std::complex<double>> = DType::c128;
 
 // Notes that a function looked at a number that differs from call to call: see Number::lifted.
 PLUGRAD_API void note_number_read() noexcept;

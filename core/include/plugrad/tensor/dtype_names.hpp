@@ -27,6 +27,8 @@ inline constexpr DTypeNames kDTypeNames[] = {
     {DType::i8, "int8", "i1", "b", "char", false, "CharStorage"},
     {DType::i16, "int16", "i2", "h", "short", true, "ShortStorage"},
     {DType::boolean, "bool", "b1", "?", "bool", false, "BoolStorage"},
+    {DType::c64, "complex64", "c8", "Zf", "cfloat", true, "ComplexFloatStorage"},
+    {DType::c128, "complex128", "c16", "Zd", "cdouble", true, "ComplexDoubleStorage"},
 };
 static_assert(std::size(kDTypeNames) == std::size(kEveryDType), "each dtype has a row");
 

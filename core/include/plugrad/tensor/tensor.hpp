@@ -50,7 +50,8 @@ class PLUGRAD_API Tensor {
   int64_t count() const;         // of elements
   bool is_contiguous() const;    // row-major without gaps
 
-  // Returns the only element, converted to T. Throws Error (invalid) unless count() == 1. Waits for the device.
+  // Returns the only element, converted to T. Throws Error (invalid) unless count() == 1, and for a complex number unless T
+  // is std::complex<double> or bool. Waits for the device.
   template <class T> T item() const;
   // Returns all elements, row-major; T is the dtype's C++ type, and uint8_t also for bool. Waits for the device.
   template <class T> std::vector<T> to_vector() const {
@@ -124,6 +125,7 @@ template <> PLUGRAD_API double Tensor::item<double>() const;
 template <> PLUGRAD_API float Tensor::item<float>() const;
 template <> PLUGRAD_API int64_t Tensor::item<int64_t>() const;
 template <> PLUGRAD_API bool Tensor::item<bool>() const;
+template <> PLUGRAD_API std::complex<double> Tensor::item<std::complex<double>>() const;
 // Elements of bool are read as bytes of value 0 or 1.
 template <class T> using HostType = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 

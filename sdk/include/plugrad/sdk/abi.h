@@ -58,6 +58,7 @@ enum {
 
 enum {  // dtypes
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) PLUGRAD_##name = id,
+#define PLUGRAD_COMPLEX_DTYPE(name, id, enumerator, label, part, dlpack) PLUGRAD_##name = id,
 #include <plugrad/sdk/dtypes.def>
 #undef PLUGRAD_DTYPE
 };

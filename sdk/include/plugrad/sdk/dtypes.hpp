@@ -11,7 +11,7 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-enum class Kind : uint8_t { boolean, integer, floating };
+enum class Kind : uint8_t { boolean, integer, floating, complex };
 
 struct DTypeInfo {
   uint8_t dtype;
@@ -29,6 +29,7 @@ struct DTypeInfo {
   constexpr int lowest_exponent() const { return 1 - highest_exponent(); }
 };
 
+// The dtypes that kernels serve.
 inline constexpr DTypeInfo kDTypes[] = {
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
   {id, #name, label, sizeof(type), Kind::kind, digits, exponent, PLUGRAD_##accumulator, dlpack},
@@ -36,45 +37,90 @@ inline constexpr DTypeInfo kDTypes[] = {
 #undef PLUGRAD_DTYPE
 };
 
+namespace detail {
+constexpr DTypeInfo complex_row(uint8_t dtype, const char* name, const char* label, uint8_t part, uint8_t dlpack_code) {
+  DTypeInfo row{};
+  for (const DTypeInfo& each : kDTypes)
+    if (each.dtype == part) row = each;
+  row.dtype = row.accumulator = dtype;
+  row.name = name;
+  row.label = label;
+  row.size = static_cast<uint8_t>(2 * row.size);
+  row.kind = Kind::complex;
+  row.dlpack_code = dlpack_code;
+  return row;
+}
+}  // namespace detail
+
+// The complex dtypes. Their digits and exponents are those of their parts.
+inline constexpr DTypeInfo kComplexDTypes[] = {
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack)
+#define PLUGRAD_COMPLEX_DTYPE(name, id, enumerator, label, part, dlpack) \
+  detail::complex_row(id, #name, label, PLUGRAD_##part, dlpack),
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+};
+
 inline constexpr uint32_t kDTypeIds = 16;  // every id is below
 
 namespace detail {
-// The index of a dtype in kDTypes plus 1; 0: unknown.
-inline constexpr std::array<uint8_t, kDTypeIds> kPlaces = [] {
-  std::array<uint8_t, kDTypeIds> places{};
-  for (size_t i = 0; i < std::size(kDTypes); ++i) places[kDTypes[i].dtype] = static_cast<uint8_t>(i + 1);
-  return places;
+template <class F> constexpr void for_each_dtype(F f) {
+  for (const DTypeInfo& each : kDTypes) f(each);
+  for (const DTypeInfo& each : kComplexDTypes) f(each);
+}
+// The row of a dtype; null: unknown.
+inline constexpr std::array<const DTypeInfo*, kDTypeIds> kRows = [] {
+  std::array<const DTypeInfo*, kDTypeIds> rows{};
+  for_each_dtype([&](const DTypeInfo& each) { rows[each.dtype] = &each; });
+  return rows;
 }();
 inline constexpr std::array<uint8_t, kDTypeIds> kSizes = [] {
   std::array<uint8_t, kDTypeIds> sizes{};
-  for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;
+  for_each_dtype([&](const DTypeInfo& each) { sizes[each.dtype] = each.size; });
   return sizes;
 }();
 inline constexpr std::array<uint8_t, kDTypeIds> kAccumulators = [] {
   std::array<uint8_t, kDTypeIds> accumulators{};
-  for (const DTypeInfo& each : kDTypes) accumulators[each.dtype] = each.accumulator;
+  for_each_dtype([&](const DTypeInfo& each) { accumulators[each.dtype] = each.accumulator; });
   return accumulators;
 }();
 // The dtypes of a kind, as a bit set.
 constexpr uint32_t dtypes_of(Kind kind) {
   uint32_t bits = 0;
-  for (const DTypeInfo& each : kDTypes)
-    if (each.kind == kind) bits |= 1u << each.dtype;
+  for_each_dtype([&](const DTypeInfo& each) { bits |= each.kind == kind ? 1u << each.dtype : 0; });
   return bits;
 }
 constexpr bool is_among(uint8_t dtype, uint32_t bits) { return dtype < kDTypeIds && bits >> dtype & 1; }
 }  // namespace detail
 
 // Returns the row of a dtype, or null for an unknown dtype.
-constexpr const DTypeInfo* dtype_info(uint8_t dtype) {
-  const uint8_t place = dtype < kDTypeIds ? detail::kPlaces[dtype] : uint8_t{0};
-  return place ? &kDTypes[place - 1] : nullptr;
-}
+constexpr const DTypeInfo* dtype_info(uint8_t dtype) { return dtype < kDTypeIds ? detail::kRows[dtype] : nullptr; }
 
-// All three are false for an unknown dtype.
+// All are false for an unknown dtype.
 constexpr bool is_floating(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::floating)); }
 constexpr bool is_integer(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::integer)); }
 constexpr bool is_boolean(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::boolean)); }
+constexpr bool is_complex(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::complex)); }
+// Floating or complex.
+constexpr bool is_inexact(uint8_t dtype) {
+  return detail::is_among(dtype, detail::dtypes_of(Kind::floating) | detail::dtypes_of(Kind::complex));
+}
+
+// Returns the dtype of the parts of a complex dtype, and any other dtype itself.
+constexpr uint8_t part_dtype(uint8_t dtype) {
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack)
+#define PLUGRAD_COMPLEX_DTYPE(name, id, enumerator, label, part, dlpack) \
+  if (dtype == id) return PLUGRAD_##part;
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+  return dtype;
+}
+// Returns the complex dtype with parts of this dtype; 0 if there is none.
+constexpr uint8_t complex_dtype(uint8_t part) {
+  for (const DTypeInfo& each : kComplexDTypes)
+    if (part_dtype(each.dtype) == part) return each.dtype;
+  return 0;
+}
 
 // Returns the bytes of an element; 0 for an unknown dtype.
 constexpr uint64_t element_size(uint8_t dtype) { return dtype < kDTypeIds ? detail::kSizes[dtype] : 0; }

@@ -44,7 +44,7 @@ struct OpInfo {
       case 'J': return PLUGRAD_I32;
       case 'K': return PLUGRAD_I8;
       case 'U': return PLUGRAD_U8;
-      case 'A': return is_floating(dtype) ? dtype : static_cast<uint8_t>(PLUGRAD_I64);
+      case 'A': return is_inexact(dtype) ? dtype : static_cast<uint8_t>(PLUGRAD_I64);
       case 'W': return accumulator_dtype(dtype);
       case 'D':
       case 'S': return 0;
@@ -55,7 +55,7 @@ struct OpInfo {
   constexpr bool is_for(uint8_t dtype) const {
     for (const char* letter = operands; *letter; ++letter) {
       if ((*letter == 'N' || *letter == 'n') && is_boolean(dtype)) return false;
-      if ((*letter == 'F' || *letter == 'f') && !is_floating(dtype)) return false;
+      if ((*letter == 'F' || *letter == 'f') && !is_inexact(dtype)) return false;
       if (*letter == 'Z' && !is_integer(dtype)) return false;
       if (*letter == 'E' && dtype != PLUGRAD_U8 && dtype != PLUGRAD_I8) return false;
     }

@@ -1,0 +1,7 @@
+#include <core/runtime/dispatch/complex_ops.hpp>
+
+namespace plugrad {
+
+constinit RunOnParts run_on_parts = [](const OpCall&) { return false; };
+
+}  // namespace plugrad
