@@ -62,6 +62,7 @@ std::vector<long double> specials_of(const DTypeInfo& info) {
     case Kind::boolean: return {0, 1};
     case Kind::integer: return integer_specials(info);
     case Kind::floating: return floating_specials(info.dtype);
+    case Kind::complex: break;  // no kernel is asked for one
   }
   return {};
 }
