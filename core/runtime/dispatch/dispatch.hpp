@@ -31,8 +31,8 @@ struct OpCall {
 // Runs a kernel, and once more after a trim if memory is short. Returns false if the kernel declined. Throws Error if it
 // failed.
 bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call);
-// Tries the ways on the device itself: its kernel for these layouts, a kernel on dense copies, or a kernel for a wider
-// dtype. Returns false if the device has no such kernel.
+// Tries the ways on the device itself: its kernel for these layouts, a kernel on dense copies, ops on the parts of complex
+// numbers, or a kernel for a wider dtype. Returns false if the device has no such kernel.
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
 // Tries the ways after the kernel for these layouts. status: the kernel's status; OK without a kernel. Returns false if the
 // device has no other way. Throws Error if the op fails.
