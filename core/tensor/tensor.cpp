@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <vector>
 
 namespace plugrad {
@@ -67,9 +66,13 @@ size_t Tensor::count_as(DType wanted) const {
 }
 
 namespace {
+void require_one_element(const Tensor& x) {
+  if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + x.shape().text());
+}
+
 template <class T> T only_element(const Tensor& x) {
   require_defined(x, "item");
-  if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + x.shape().text());
+  require_one_element(x);
   T value{};
   const bool is_real = with_element_type(view_of(x).dtype, [&]<class Held>(Held) {
     HostType<Held> held;
@@ -82,23 +85,25 @@ template <class T> T only_element(const Tensor& x) {
   return value;
 }
 
-template <class T> T read_one(const Tensor& x) {
-  T held;
-  x.copy_to_host(&held);
-  return held;
+template <class Parts, class T> Parts read_parts(const Tensor& x) {
+  T parts[2];
+  x.copy_to_host(parts);
+  return {parts[0], parts[1]};
 }
 }  // namespace
 
-template <> std::complex<double> Tensor::item<std::complex<double>>() const {
+Tensor::Parts Tensor::only_number() const {
   require_defined(*this, "item");
-  if (!is_complex(dtype())) return only_element<double>(*this);
-  if (count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + shape().text());
-  if (dtype() == DType::c128) return read_one<std::complex<double>>(*this);
-  return std::complex<double>(read_one<std::complex<float>>(*this));
+  if (!is_complex(dtype())) return {only_element<double>(*this), 0};
+  require_one_element(*this);
+  return dtype() == DType::c128 ? read_parts<Parts, double>(*this) : read_parts<Parts, float>(*this);
 }
 
 template <> double Tensor::item<double>() const { return only_element<double>(*this); }
 template <> float Tensor::item<float>() const { return only_element<float>(*this); }
 template <> int64_t Tensor::item<int64_t>() const { return only_element<int64_t>(*this); }
-template <> bool Tensor::item<bool>() const { return item<std::complex<double>>() != 0.0; }
+template <> bool Tensor::item<bool>() const {
+  const Parts parts = only_number();
+  return parts.real != 0 || parts.imag != 0;
+}
 }  // namespace plugrad

@@ -3,7 +3,7 @@
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/sdk/dtypes.hpp>
 
-#include <complex>
+#include <concepts>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -78,8 +78,14 @@ PLUGRAD_API DType dtype_from_name(const std::string& name);
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T> inline constexpr DType dtype_of_v = static_cast<DType>(element_dtype<T>);
-template <> inline constexpr DType dtype_of_v<std::complex<float>> = DType::c64;
-template <> inline constexpr DType dtype_of_v<std::complex<double>> = DType::c128;
+// std::complex<float>, std::complex<double> and classes with their interface and layout. The concept spares all units that
+// need no complex numbers the header <complex>, which includes <sstream>.
+template <class T>
+concept ComplexNumber = requires(const T& x) {
+  { x.real() } -> std::same_as<typename T::value_type>;
+  { x.imag() } -> std::same_as<typename T::value_type>;
+} && std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type);
+template <ComplexNumber T> inline constexpr DType dtype_of_v<T> = complex_of(dtype_of_v<typename T::value_type>);
 
 // Notes that a function looked at a number that differs from call to call: see Number::lifted.
 PLUGRAD_API void note_number_read() noexcept;

@@ -51,8 +51,12 @@ class PLUGRAD_API Tensor {
   bool is_contiguous() const;    // row-major without gaps
 
   // Returns the only element, converted to T. Throws Error (invalid) unless count() == 1, and for a complex number unless T
-  // is std::complex<double> or bool. Waits for the device.
+  // is std::complex or bool. Waits for the device.
   template <class T> T item() const;
+  template <ComplexNumber T> T item() const {
+    const Parts parts = only_number();
+    return T(static_cast<typename T::value_type>(parts.real), static_cast<typename T::value_type>(parts.imag));
+  }
   // Returns all elements, row-major; T is the dtype's C++ type, and uint8_t also for bool. Waits for the device.
   template <class T> std::vector<T> to_vector() const {
     static_assert(!std::is_same_v<T, bool>, "read a tensor of bool as uint8_t");
@@ -115,6 +119,11 @@ class PLUGRAD_API Tensor {
   Impl& impl() const { return *impl_; }
 
  private:
+  struct Parts {
+    double real, imag;
+  };
+  // The only element. Throws Error (invalid) unless count() == 1.
+  Parts only_number() const;
   // count(). Throws Error (invalid) unless the elements can be read in this dtype.
   size_t count_as(DType wanted) const;
 
@@ -125,7 +134,6 @@ template <> PLUGRAD_API double Tensor::item<double>() const;
 template <> PLUGRAD_API float Tensor::item<float>() const;
 template <> PLUGRAD_API int64_t Tensor::item<int64_t>() const;
 template <> PLUGRAD_API bool Tensor::item<bool>() const;
-template <> PLUGRAD_API std::complex<double> Tensor::item<std::complex<double>>() const;
 // Elements of bool are read as bytes of value 0 or 1.
 template <class T> using HostType = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
