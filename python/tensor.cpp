@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <complex>
 #include <sstream>
 
 namespace plugrad::python {
