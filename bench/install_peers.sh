@@ -48,5 +48,5 @@ if [ "${1:-}" = onnx ]; then
   "$venv/bin/python" bench/python/onnx_made.py build-peers/onnx/made
   exit 0
 fi
-"$venv/bin/pip" install --quiet --disable-pip-version-check numpy torch micrograd jax
+"$venv/bin/pip" install --quiet --disable-pip-version-check numpy scipy torch micrograd jax
 "$venv/bin/python" -c 'import torch; print("libtorch", torch.__version__, "in", torch.__path__[0])'

@@ -54,7 +54,7 @@ def gradient_rows(root, files="*rows.cpp"):
     for path in sorted((root / "tests/core").glob(files)):
         text = path.read_text(encoding="utf-8")
         named = dict(re.findall(r'constexpr const char\* (\w+) = "(\w+)";', text))
-        for name in re.findall(r'\{\s*("\w+"|k\w+),\s*"\w+",\s*\{', text):
+        for name in re.findall(r'\{\s*("\w+"|k\w+),\s*"\w+",\s*(?:\{|k[A-Z])', text):
             name = named.get(name, name.strip('"'))
             found[name] = found.get(name, 0) + 1
     return found
@@ -124,19 +124,28 @@ def gradient_text(rows):
 
 def linear_algebra(root):
     """The functions of plugrad.linalg, which are written in Python around those of the core."""
-    tree = ast.parse((root / "python/plugrad/linalg.py").read_text(encoding="utf-8"))
-    rows = gradient_rows(root, "linalg_rows.cpp")
-    lines = [LINALG.strip(), "", "| function | what | gradient |", "|---|---|---|"]
+    return python_module(root, "linalg", LINALG, gradient_rows(root, "linalg_rows.cpp"), without=("matrix_rank",))
+
+
+def python_module(root, name, preamble, rows, without):
+    """without: the functions that have no gradient."""
+    tree = ast.parse((root / f"python/plugrad/{name}.py").read_text(encoding="utf-8"))
+    lines = [preamble.strip(), "", "| function | what | gradient |", "|---|---|---|"]
     for each in tree.body:
         if isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
             for argument in each.args.args + each.args.kwonlyargs:
                 argument.annotation = None
             what = first_sentence(" ".join(ast.get_docstring(each).split()))
-            called = f"linalg.{each.name}({ast.unparse(each.args)})"
+            called = f"{name}.{each.name}({ast.unparse(each.args)})"
             gradient = gradient_text(rows[each.name]) if each.name in rows else "of the functions that it calls"
-            gradient = "none" if each.name == "matrix_rank" else gradient
+            gradient = "none" if each.name in without else gradient
             lines.append(f"| `{cell(called)}` | {cell(what)} | {gradient} |")
     return lines + [""]
+
+
+def transforms(root):
+    """The functions of plugrad.fft, which are written in Python around those of the core."""
+    return python_module(root, "fft", FFT, gradient_rows(root, "complex_rows.cpp"), without=("fftfreq", "rfftfreq"))
 
 
 def line(function, facts):
@@ -163,7 +172,7 @@ def page(root):
         lines += [f"## {title}", "", preamble, "", "| function | what | dtypes | gradient | ulp | native or composed |",
                   "|---|---|---|---|---|---|"]
         lines += [line(function, facts) for function in functions] + [""]
-    lines += linear_algebra(root)
+    lines += linear_algebra(root) + transforms(root)
     lines += ["## Without samples", "", "| function | why |", "|---|---|"]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(without.items())]
     return "\n".join(lines) + "\n"
@@ -191,6 +200,15 @@ LINALG = """
 Linear algebra of small matrices, in f32 and f64; integers become f32. `python/tests/test_linalg.py` compares it with NumPy.
 Factors are computed by plugins with the extension of `plugrad/sdk/linalg.h`, which `cpu` has; the policy PLUGRAD_FALLBACK
 lets tensors of other devices go through the host. What needs no factors is composed.
+"""
+
+
+FFT = """
+## fft
+
+Fourier transforms by the names of NumPy's and PyTorch's fft, in f32, f64, c64 and c128; other dtypes are cast.
+`python/tests/test_fft.py` compares them with NumPy. They are the op FFT, for which `cpu` has a kernel; elsewhere they are
+products with matrices.
 """
 
 

@@ -5,10 +5,18 @@
 
 namespace plugrad::python {
 void bind_distributed(nb::module_& m);  // of distributed.cpp
+void bind_fft(nb::module_& m);          // of fft.cpp
 void bind_linalg(nb::module_& m);       // of linalg.cpp
 void bind_files(nb::module_& m);        // of files.cpp
 void bind_profilers(nb::module_& m);    // of profiler.cpp
 void bind_tokenizers(nb::module_& m);   // of tokenizers.cpp
+
+namespace {
+void bind_algebra(nb::module_& m) {
+  bind_fft(m);
+  bind_linalg(m);
+}
+}  // namespace
 }  // namespace plugrad::python
 
 // nanobind's own initialisation precedes the module's body, so its function gets another name.
@@ -47,7 +55,7 @@ NB_MODULE(_plugrad, m) {
   bind_io(m);
   bind_files(m);
   bind_tokenizers(m);
-  bind_linalg(m);
+  bind_algebra(m);
   bind_profilers(m);
   bind_distributed(m);
   bind_subclasses(m, tensor);

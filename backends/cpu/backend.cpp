@@ -33,6 +33,7 @@ template <int64_t target> void append_all(RowList& rows) {
   append_norms<target>(rows);
   append_channels<target>(rows);
   append_scans<target>(rows);
+  append_fourier<target>(rows);
   append_selection<target>(rows);
   append_random<target>(rows);
   append_matmul<target>(rows);

@@ -22,6 +22,7 @@ template <int64_t target> void append_softmax_backward(RowList& rows);
 template <int64_t target> void append_norms(RowList& rows);
 template <int64_t target> void append_channels(RowList& rows);
 template <int64_t target> void append_scans(RowList& rows);
+template <int64_t target> void append_fourier(RowList& rows);
 template <int64_t target> void append_selection(RowList& rows);
 template <int64_t target> void append_random(RowList& rows);
 template <int64_t target> void append_matmul(RowList& rows);

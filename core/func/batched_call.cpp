@@ -119,13 +119,14 @@ std::optional<bool> BatchedCall::elementwise(bool may_decline) {
 }
 
 std::optional<bool> BatchedCall::along_axis(bool may_decline) {
-  alignas(8) std::byte block[16];
+  alignas(8) std::byte block[24];
   uint32_t bytes;
   std::memcpy(&bytes, call_.attributes, sizeof bytes);
   if (bytes > sizeof block) return {};
   std::memcpy(block, call_.attributes, bytes);
   int32_t axis;
-  static_assert(offsetof(plugrad_axis, axis) == 4 && offsetof(plugrad_sort, axis) == 4 && offsetof(plugrad_scan, axis) == 4);
+  static_assert(offsetof(plugrad_axis, axis) == 4 && offsetof(plugrad_sort, axis) == 4 &&
+                offsetof(plugrad_scan, axis) == 4 && offsetof(plugrad_fft, axis) == 4);
   std::memcpy(&axis, block + 4, sizeof axis);
   ++axis;
   std::memcpy(block + 4, &axis, sizeof axis);

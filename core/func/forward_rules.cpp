@@ -223,6 +223,7 @@ constexpr struct {
     {Op::SOFTMAX, softmax_rows},
     {Op::LOG_SOFTMAX, log_softmax_rows},
     {Op::CUMSUM, linear<0>},
+    {Op::FFT, linear<0>},
     {Op::CONVOLUTION, bilinear},
     {Op::CONVOLUTION_BIAS, product_and_sum},
     {Op::CONVOLUTION_INPUT_GRAD, bilinear},

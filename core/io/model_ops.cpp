@@ -8,9 +8,11 @@
 #include <plugrad/ops/arithmetic.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/attention.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/convolution.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/fft.hpp>
 #include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/integers.hpp>
@@ -137,6 +139,24 @@ Tensor rms_normed(const Applied& n) { return rms_norm(n.in(0), {n.inputs[0].size
 Tensor summed_up(const Applied& n) {
   if (!n.flag("reverse")) return cumsum(n.in(0), n.axis());
   return flip(cumsum(flip(n.in(0), {n.axis()}), n.axis()), {n.axis()});
+}
+
+// Complex numbers are pairs along the last axis.
+Tensor transformed(const Applied& n) {
+  const double wanted = n.number("kind"), scale = n.number("scale");
+  if (!(wanted >= 0 && wanted <= 3)) throw Error(Code::invalid, "its kind of transform is " + std::to_string(wanted));
+  const auto kind = static_cast<uint32_t>(wanted);
+  const bool real_in = kind == PLUGRAD_FFT_REAL, real_out = kind == PLUGRAD_FFT_INVERSE_REAL;
+  const bool backward = real_out || kind == PLUGRAD_FFT_BACKWARD;
+  const Tensor x = real_in ? n.in(0) : view_as_complex(n.in(0));
+  if (n.axis() >= std::min(x.rank(), n.shape().rank())) throw Error(Code::invalid, "it has no axis of its transform");
+  const int64_t length = real_in ? x.size(n.axis()) : n.shape()[n.axis()];
+  const auto one = backward ? fft::Norm::forward : fft::Norm::backward;  // without a scale
+  const auto inverse = backward ? fft::Norm::backward : fft::Norm::forward;
+  const bool divides = scale == 1 / static_cast<double>(length);
+  const auto function = real_in ? fft::rfft : real_out ? fft::irfft : backward ? fft::ifft : fft::fft;
+  const Tensor y = function(x, length, n.axis(), divides ? inverse : one);
+  return mul(real_out ? y : view_as_real(y), divides ? 1 : scale);
 }
 
 int64_t groups_of(const Applied& n) {
@@ -279,6 +299,7 @@ constexpr Row kFunctions[] = {
     {PLUGRAD_OP_LAYER_NORM, layer_normed},
     {PLUGRAD_OP_RMS_NORM, rms_normed},
     {PLUGRAD_OP_CUMSUM, summed_up},
+    {PLUGRAD_OP_FFT, transformed},
     {PLUGRAD_OP_CONVOLUTION, convolved},
     {PLUGRAD_OP_CONVOLUTION_BIAS, convolved},
     {PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, convolved_back},
@@ -350,6 +371,10 @@ ModelAttributes attributes_of(uint32_t opcode, const void* block) {
     case PLUGRAD_OP_CUMSUM: {
       const auto a = block_of<plugrad_scan>(block);
       return {{{"axis", a.axis}, {"reverse", a.reverse}}, {}};
+    }
+    case PLUGRAD_OP_FFT: {
+      const auto a = block_of<plugrad_fft>(block);
+      return {{{"axis", a.axis}, {"kind", a.kind}, {"scale", a.scale}}, {}};
     }
     case PLUGRAD_OP_LAYER_NORM:
     case PLUGRAD_OP_BATCH_NORM:

@@ -38,13 +38,14 @@ from ._compile import Compiled as Compiled, CompileFigures as CompileFigures, co
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._histograms import histogramdd as histogramdd
 from ._results import MinMax as MinMax, Quantized as Quantized, ValuesIndices as ValuesIndices
+from ._short_time import istft as istft, stft as stft
 from ._saved_model import SavedModel as SavedModel, load_model as load_model
 from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve,
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
 from . import (accelerator as accelerator, amp as amp, array_api as array_api, autograd as autograd, cuda as cuda,
-               data as data, distributed as distributed, files as files, func as func, linalg as linalg,
+               data as data, distributed as distributed, fft as fft, files as files, func as func, linalg as linalg,
                masked as masked, nn as nn, onnx as onnx, optim as optim, optimize as optimize,
                profiler as profiler, quantization as quantization, special as special, testing as testing, text as text,
                training as training, utils as utils, windows as windows)

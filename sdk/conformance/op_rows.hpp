@@ -73,6 +73,9 @@ std::vector<Problem> topk_problems(const Question&, Random&);
 void cumsum_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> cumsum_problems(const Question&, Random&);
 
+void fft_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> fft_problems(const Question&, Random&);
+
 void convolution_reference(const Question&, const Problem&, Expectations&);
 void convolution_input_grad_reference(const Question&, const Problem&, Expectations&);
 void convolution_weight_grad_reference(const Question&, const Problem&, Expectations&);
@@ -124,6 +127,7 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_ARGSORT, argsort_problems, argsort_reference},
     {PLUGRAD_OP_TOPK, topk_problems, argsort_reference},
     {PLUGRAD_OP_CUMSUM, cumsum_problems, cumsum_reference},
+    {PLUGRAD_OP_FFT, fft_problems, fft_reference},
     {PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, log_softmax_backward_problems, log_softmax_backward_reference},
     {PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, cross_entropy_backward_problems, cross_entropy_backward_reference},
     {PLUGRAD_OP_CONVOLUTION, convolution_problems, convolution_reference},

@@ -45,7 +45,8 @@ template <> struct Named<void> {
   };
 STRUCT(device)
 STRUCT(stream) STRUCT(buffer) STRUCT(view) STRUCT(op) STRUCT(axis) STRUCT(sort) STRUCT(convolution) STRUCT(pool) STRUCT(norm)
-    STRUCT(scan) STRUCT(attention) STRUCT(sgd) STRUCT(adam) STRUCT(kernel) STRUCT(signature) STRUCT(place) STRUCT(copy)
+    STRUCT(scan) STRUCT(fft) STRUCT(attention) STRUCT(sgd) STRUCT(adam) STRUCT(kernel) STRUCT(signature) STRUCT(place)
+    STRUCT(copy)
         STRUCT(failure) STRUCT(option) STRUCT(options) STRUCT(device_info) STRUCT(host) STRUCT(backend)
 #undef STRUCT
             template <typename T>
@@ -123,7 +124,8 @@ Json constants() {
   C(HOST_MEM) C(ASYNC) C(FLUSHES_DENORMALS) group = "unnamed_use";
   C(ONLY_BY_NAME) C(AS_FALLBACK) C(AS_DEFAULT) group = "place";
   C(HOST) C(PINNED) C(DEVICE) group = "role";
-  C(COMPUTE_STREAM) C(COPY_STREAM) group = "level";
+  C(COMPUTE_STREAM) C(COPY_STREAM) group = "fft";
+  C(FFT_FORWARD) C(FFT_BACKWARD) C(FFT_REAL) C(FFT_INVERSE_REAL) group = "level";
   C(DEBUG)
   C(INFO) C(WARNING) C(ERROR)
 #undef C

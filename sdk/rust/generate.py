@@ -22,7 +22,7 @@ pub type plugrad_status = i32;
 '''
 OPAQUE = ("device", "stream", "buffer")
 GROUP_TYPES = {"abi": "usize", "status": "plugrad_status", "layout": "u16", "flags": "u32", "capabilities": "u32",
-               "unnamed_use": "u32", "place": "u32", "role": "u32", "level": "u32"}
+               "fft": "u32", "unnamed_use": "u32", "place": "u32", "role": "u32", "level": "u32"}
 SCALARS = {"void": "c_void", "char": "c_char", "u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64", "i32": "i32",
            "i64": "i64", "f64": "f64"}
 FOOTER = '''

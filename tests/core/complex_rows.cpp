@@ -84,11 +84,34 @@ Rows sum_rows() {
       {"cat", "Complex", kTwo, kLow, kHigh, [](I x) { return weighed(exp(cat({number(x), other(x)}, 0))); }},
   };
 }
+
+Rows transform_rows() {
+  return {
+      {"fft", "Plain", kTwo, kLow, kHigh, [](I x) { return weighed(fft::fft(number(x)) * number(x)); }},
+      {"fft", "AcrossAndPadded", kTwo, kLow, kHigh, 
+       [](I x) { return weighed(fft::fft(number(x), 3, 0, fft::Norm::ortho)); }},
+      {"ifft", "Cut", kTwo, kLow, kHigh, [](I x) { return weighed(exp(fft::ifft(number(x), 2))); }},
+      {"rfft", "Even", {{2, 4}}, kLow, kHigh, [](I x) { return weighed(fft::rfft(x[0])); }},
+      {"rfft", "Odd", {{3, 2}}, kLow, kHigh, [](I x) { return weighed(fft::rfft(x[0], {}, 0, fft::Norm::forward)); }},
+      {"irfft", "Even", kTwo, kLow, kHigh, [](I x) { return exp(fft::irfft(number(x)) * 0.2); }},
+      {"irfft", "Odd", kTwo, kLow, kHigh, [](I x) { return exp(fft::irfft(number(x), 5) * 0.2); }},
+      {"hfft", "Plain", kTwo, kLow, kHigh, [](I x) { return exp(fft::hfft(number(x)) * 0.02); }},
+      {"ihfft", "Plain", {{2, 5}}, kLow, kHigh, [](I x) { return weighed(fft::ihfft(x[0])); }},
+      {"fftn", "Plain", kTwo, kLow, kHigh, [](I x) { return weighed(fft::fftn(number(x))); }},
+      {"ifftn", "Sizes", kTwo, kLow, kHigh, [](I x) { return weighed(fft::ifftn(number(x), {3, 2})); }},
+      {"rfftn", "Plain", {{3, 4}}, kLow, kHigh, [](I x) { return weighed(fft::rfftn(x[0])); }},
+      {"irfftn", "Plain", kTwo, kLow, kHigh, [](I x) { return exp(fft::irfftn(number(x)) * 0.2); }},
+      {"hfftn", "Plain", kTwo, kLow, kHigh, [](I x) { return exp(fft::hfftn(number(x)) * 0.02); }},
+      {"ihfftn", "Plain", {{3, 4}}, kLow, kHigh, [](I x) { return weighed(fft::ihfftn(x[0])); }},
+      {"fftshift", "Plain", kTwo, kLow, kHigh, [](I x) { return weighed(fft::fftshift(number(x)) * number(x)); }},
+      {"ifftshift", "Plain", kTwo, kLow, kHigh, [](I x) { return weighed(fft::ifftshift(number(x)) * number(x)); }},
+  };
+}
 }  // namespace
 
 std::vector<GradientRow> complex_rows() {
   std::vector<GradientRow> all = part_rows();
-  for (const auto& rows : {function_rows(), sum_rows()}) all.insert(all.end(), rows.begin(), rows.end());
+  for (const auto& rows : {function_rows(), sum_rows(), transform_rows()}) all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
 

@@ -30,7 +30,7 @@ HEADER_LINES = {
 TOOL_LINES = 70_000
 WRAPPERS = {"tools/plugrad/json.cpp", "tools/plugrad/options.cpp"}
 OBJECT_BYTES = 3_000_000
-QUICK_PROCESSES = 1_515
+QUICK_PROCESSES = 1_518
 INCLUDES = (".", "core/include", "sdk/include")
 
 

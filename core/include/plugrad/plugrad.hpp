@@ -51,6 +51,7 @@
 #include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/fft.hpp>
 #include <plugrad/ops/gradients.hpp>
 #include <plugrad/ops/grids.hpp>
 #include <plugrad/ops/images.hpp>

@@ -247,6 +247,8 @@ Names summed_up(const Exported& e) {
   return {e.g.node("CumSum", {e.in_as(0, e.dtype()), e.g.number(e.axis(), DType::i64)}, reverse)};
 }
 
+Names transformed(const Exported&) { throw Error(Code::unsupported, "Fourier transforms are not exported to ONNX"); }
+
 struct ExportRow {
   uint32_t opcode;
   Export function;
@@ -283,6 +285,7 @@ constexpr ExportRow kExports[] = {
     {PLUGRAD_OP_RMS_NORM, rms_normed},
     {PLUGRAD_OP_BATCH_NORM, batch_normed},
     {PLUGRAD_OP_CUMSUM, summed_up},
+    {PLUGRAD_OP_FFT, transformed},
     {PLUGRAD_OP_CONVOLUTION, convolved},
     {PLUGRAD_OP_CONVOLUTION_BIAS, convolved},
     {PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, convolved_back},

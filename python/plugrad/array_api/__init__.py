@@ -1,4 +1,4 @@
-"""The array API standard, version 2024.12, with linalg, but without complex numbers and fft:
+"""The array API standard, version 2024.12, with linalg and fft:
 https://data-apis.org/array-api/2024.12
 
 Libraries that take arrays of any kind find this module by `tensor.__array_namespace__()`. Its functions have the
@@ -10,9 +10,10 @@ the whole tensor, and an empty `axis` means all axes.
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import Any as _Any
 
-from .._plugrad import (bfloat16 as bfloat16, bool_ as bool_, float16 as float16, float32 as float32, float64 as float64,
-                        int8 as int8, int16 as int16, int32 as int32, int64 as int64, uint8 as uint8)
-from . import linalg as linalg
+from .._plugrad import (bfloat16 as bfloat16, bool_ as bool_, complex64 as complex64, complex128 as complex128,
+                        float16 as float16, float32 as float32, float64 as float64, int8 as int8, int16 as int16,
+                        int32 as int32, int64 as int64, uint8 as uint8)
+from . import fft as fft, linalg as linalg
 from ._creation import *  # noqa: F403
 from ._dtypes import *  # noqa: F403
 from ._elementwise import *  # noqa: F403

@@ -12,9 +12,9 @@ _INTEGERS = sorted((digits, name, kind) for _, name, _, kind, digits in _dtype_n
 _KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",), "signed integer": tuple(name for _, name, kind in _INTEGERS if kind == "integer"),
     "unsigned integer": tuple(name for _, name, kind in _INTEGERS if kind == "unsigned"),
-    "real floating": ("float32", "float64"), "complex floating": ()}
+    "real floating": ("float32", "float64"), "complex floating": ("complex64", "complex128")}
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
-_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"]
+_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
 _HALVES = ("float16", "bfloat16")
 
 
@@ -47,8 +47,11 @@ def _dtype_of(given: Any) -> DType:
 
 
 def finfo(type: Any, /) -> _FloatInfo:
-    """The limits of a floating dtype, or of a tensor's dtype. Raises TypeError for other dtypes."""
+    """The limits of a floating dtype, of the parts of a complex dtype, or of a tensor's dtype. Raises TypeError for other
+    dtypes."""
     dtype = _dtype_of(type)
+    if dtype.is_complex:
+        dtype = DType("f32" if dtype == "c64" else "f64")
     if not dtype.is_floating_point:
         raise TypeError(f"[finfo] {dtype} is not a floating dtype: use iinfo for integers")
     eps, exponent = 2.0 ** (1 - dtype._digits), 2 ** (dtype._exponent_bits - 1) - 1
@@ -60,7 +63,7 @@ def finfo(type: Any, /) -> _FloatInfo:
 def iinfo(type: Any, /) -> _IntInfo:
     """The limits of an integer dtype, or of a tensor's dtype. Raises TypeError for other dtypes."""
     dtype = _dtype_of(type)
-    if dtype.is_floating_point or dtype == "bool":
+    if dtype.is_floating_point or dtype.is_complex or dtype == "bool":
         raise TypeError(f"[iinfo] {dtype} is not an integer dtype: use finfo for floating ones")
     largest: int = 2 ** dtype._digits - 1
     return _IntInfo(8 * dtype.itemsize, largest, -largest - 1 if dtype.is_signed else 0, dtype)
@@ -85,22 +88,25 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def _with_number(dtype: DType, number: Any) -> DType:
     """Returns the dtype of an op on a tensor of this dtype and a number."""
-    if dtype.is_floating_point or isinstance(number, bool):
+    if isinstance(number, complex):
+        return promote_types(dtype, "c64")
+    if dtype.is_floating_point or dtype.is_complex or isinstance(number, bool):
         return dtype
     return DType("f32") if isinstance(number, float) else promote_types(dtype, "i64") if dtype == "bool" else dtype
 
 
 def _of_number(number: Any) -> DType:
-    return DType("bool" if isinstance(number, bool) else "i64" if isinstance(number, int) else "f32")
+    kinds = {bool: "bool", int: "i64", complex: "c64"}
+    return DType(next((name for kind, name in kinds.items() if isinstance(number, kind)), "f32"))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype of an op on these tensors, dtypes and numbers. Numbers take the dtype of the tensors and dtypes, but a
-    fraction together with integers gives f32. Raises TypeError for no arguments."""
+    fraction together with integers gives f32, and a complex number a complex dtype. Raises TypeError for no arguments."""
     if not arrays_and_dtypes:
         raise TypeError("[result_type] at least one tensor, dtype or number is expected")
-    numbers = [each for each in arrays_and_dtypes if isinstance(each, (bool, int, float))]
-    dtypes = [_dtype_of(each) for each in arrays_and_dtypes if not isinstance(each, (bool, int, float))]
+    numbers = [each for each in arrays_and_dtypes if isinstance(each, (bool, int, float, complex))]
+    dtypes = [_dtype_of(each) for each in arrays_and_dtypes if not isinstance(each, (bool, int, float, complex))]
     if not dtypes:
         dtypes, numbers = [_of_number(each) for each in numbers], []
     dtype = dtypes[0]
@@ -114,5 +120,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Converts x to a dtype, on the same or another device. copy=False returns x itself if neither dtype nor
     device changes. Gradients
-    flow between floating dtypes."""
+    flow between floating dtypes. Raises TypeError for a complex x and a real dtype."""
+    if x.dtype.is_complex and not DType(dtype).is_complex and DType(dtype) != "bool":
+        raise TypeError(f"[astype] x is {x.dtype}: take real(x) or imag(x) first")
     return x.to(dtype=dtype, device=device, copy=copy)

@@ -10,9 +10,9 @@ from operator import (add, and_ as bitwise_and, eq as equal, floordiv as floor_d
 from typing import Any
 
 from .. import _plugrad
-from .._plugrad import (Tensor, abs, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, exp, expm1, floor, isfinite,
-                        isinf, isnan, log, log1p, log2, log10, logical_not, reciprocal, round, sign, signbit, sin, sinh,
-                        sqrt, square, tan, tanh, trunc)
+from .._plugrad import (Tensor, abs, acos, acosh, asin, asinh, atan, atanh, ceil, conj, cos, cosh, exp, expm1, floor,
+                        isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, real, reciprocal, round, sign,
+                        signbit, sin, sinh, sqrt, square, tan, tanh, trunc)
 from ._dtypes import result_type
 
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
@@ -64,16 +64,6 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return limited.to(dtype=x.dtype)
 
 
-def conj(x: Tensor, /) -> Tensor:
-    """x itself: there are no complex numbers."""
-    return x
-
-
-def real(x: Tensor, /) -> Tensor:
-    """x itself: there are no complex numbers."""
-    return x
-
-
 def imag(x: Tensor, /) -> Tensor:
-    """Zeros: there are no complex numbers."""
-    return _plugrad.zeros_like(x)
+    """The imaginary part; zeros for a real x."""
+    return x.imag if x.dtype.is_complex else _plugrad.zeros_like(x)

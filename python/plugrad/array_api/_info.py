@@ -31,8 +31,9 @@ class _Info:
         return found
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The dtypes of new tensors without a given dtype. There are no complex dtypes."""
-        return {"real floating": DType("f32"), "integral": DType("i64"), "indexing": DType("i64")}
+        """The dtypes of new tensors without a given dtype."""
+        return {"real floating": DType("f32"), "complex floating": DType("c64"), "integral": DType("i64"),
+                "indexing": DType("i64")}
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
         """The standard's dtypes of these kinds, or of all kinds. They are the same for every device."""

@@ -14,11 +14,11 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sum of products along an axis, which is counted from the end; the other axes broadcast. Raises ValueError if the
-    extents along the axis differ."""
+    """The sum of products along an axis, which is counted from the end; the other axes broadcast. The products are of
+    conjugates of x1. Raises ValueError if the extents along the axis differ."""
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"[vecdot] the extents of axis {axis} differ: shapes {x1.shape} and {x2.shape}")
-    products = x1 * x2
+    products = x1.conj() * x2
     return _plugrad.sum(products, axis, dtype=products.dtype)
 
 

@@ -41,7 +41,7 @@ enum {
 };
 
 // One hash per revision, over names, offsets and sizes of all fields up to it; layout_hash in layout.hpp computes it.
-#define PLUGRAD_LAYOUT_0 0x9b8c39a3c193cd3aull
+#define PLUGRAD_LAYOUT_0 0x185aa4f6f13e2c92ull
 static const uint64_t plugrad_layouts[PLUGRAD_REVISION + 1] = {PLUGRAD_LAYOUT_0};
 
 typedef int32_t plugrad_status;
@@ -171,6 +171,19 @@ typedef struct plugrad_scan {  // CUMSUM
   int32_t axis;      // 0 .. rank - 1
   uint32_t reverse;  // 0 or 1
 } plugrad_scan;
+enum {  // kinds of FFT
+  PLUGRAD_FFT_FORWARD = 0,
+  PLUGRAD_FFT_BACKWARD = 1,
+  PLUGRAD_FFT_REAL = 2,          // forward, from real numbers to half of the result
+  PLUGRAD_FFT_INVERSE_REAL = 3,  // backward, from such a half to real numbers
+};
+typedef struct plugrad_fft {  // FFT
+  uint32_t struct_size;
+  int32_t axis;       // of the transforms
+  uint32_t kind;      // PLUGRAD_FFT_FORWARD, ...
+  uint32_t reserved;  // 0
+  double scale;       // of the results
+} plugrad_fft;
 typedef struct plugrad_attention {  // ATTENTION, ATTENTION_BACKWARD
   uint32_t struct_size;
   uint32_t causal;  // 0 or 1
@@ -349,6 +362,7 @@ static_assert(sizeof(void*) == 8, "plugrad needs 64-bit addresses");
 static_assert(sizeof(plugrad_view) == 160, "the view is frozen");
 static_assert(sizeof(plugrad_op) == 64 && sizeof(plugrad_kernel) == 24 && sizeof(plugrad_signature) == 40, "layout");
 static_assert(sizeof(plugrad_axis) == 8 && sizeof(plugrad_sort) == 12 && sizeof(plugrad_scan) == 12, "layout");
+static_assert(sizeof(plugrad_fft) == 24 && offsetof(plugrad_fft, scale) == 16, "layout");
 static_assert(sizeof(plugrad_attention) == 16 && sizeof(plugrad_norm) == 16, "layout");
 static_assert(sizeof(plugrad_sgd) == 24 && sizeof(plugrad_adam) == 40, "layout");
 static_assert(sizeof(plugrad_place) == 32 && sizeof(plugrad_copy) == 88 && sizeof(plugrad_failure) == 24, "layout");

@@ -52,6 +52,11 @@ pub const PLUGRAD_DEVICE: u32 = 2;
 pub const PLUGRAD_COMPUTE_STREAM: u32 = 0;
 pub const PLUGRAD_COPY_STREAM: u32 = 1;
 
+pub const PLUGRAD_FFT_FORWARD: u32 = 0;
+pub const PLUGRAD_FFT_BACKWARD: u32 = 1;
+pub const PLUGRAD_FFT_REAL: u32 = 2;
+pub const PLUGRAD_FFT_INVERSE_REAL: u32 = 3;
+
 pub const PLUGRAD_DEBUG: u32 = 0;
 pub const PLUGRAD_INFO: u32 = 1;
 pub const PLUGRAD_WARNING: u32 = 2;
@@ -131,6 +136,7 @@ pub const PLUGRAD_OP_RMS_NORM: u32 = 136;
 pub const PLUGRAD_OP_BATCH_NORM: u32 = 137;
 pub const PLUGRAD_OP_TOPK: u32 = 178;
 pub const PLUGRAD_OP_CUMSUM: u32 = 177;
+pub const PLUGRAD_OP_FFT: u32 = 179;
 pub const PLUGRAD_OP_RELU_BACKWARD: u32 = 80;
 pub const PLUGRAD_OP_SIGMOID_BACKWARD: u32 = 81;
 pub const PLUGRAD_OP_TANH_BACKWARD: u32 = 82;
@@ -154,7 +160,7 @@ pub const PLUGRAD_OP_MAX_POOL: u32 = 116;
 pub const PLUGRAD_OP_MAX_POOL_BACKWARD: u32 = 117;
 
 /// One hash for each revision.
-pub static PLUGRAD_LAYOUTS: [u64; PLUGRAD_REVISION + 1] = [0x9b8c39a3c193cd3a];
+pub static PLUGRAD_LAYOUTS: [u64; PLUGRAD_REVISION + 1] = [0x185aa4f6f13e2c92];
 pub const PLUGRAD_ENTRY: &str = "plugrad_backend_v0";
 
 #[repr(C)]
@@ -254,6 +260,16 @@ pub struct plugrad_scan {
     pub reverse: u32,
 }
 const _: () = assert!(size_of::<plugrad_scan>() == 12);
+
+#[repr(C)]
+pub struct plugrad_fft {
+    pub struct_size: u32,
+    pub axis: i32,
+    pub kind: u32,
+    pub reserved: u32,
+    pub scale: f64,
+}
+const _: () = assert!(size_of::<plugrad_fft>() == 24);
 
 #[repr(C)]
 pub struct plugrad_attention {
@@ -432,6 +448,7 @@ fn fields() -> Vec<plugrad_transcribed> {
     fields!(plugrad_pool, "pool", struct_size, reserved, size, stride, padding, dilation);
     fields!(plugrad_norm, "norm", struct_size, reserved, epsilon);
     fields!(plugrad_scan, "scan", struct_size, axis, reverse);
+    fields!(plugrad_fft, "fft", struct_size, axis, kind, reserved, scale);
     fields!(plugrad_attention, "attention", struct_size, causal, scale);
     fields!(plugrad_sgd, "sgd", struct_size, nesterov, momentum, weight_decay);
     fields!(plugrad_adam, "adam", struct_size, decoupled, beta1, beta2, epsilon, weight_decay);
