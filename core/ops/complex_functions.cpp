@@ -12,6 +12,7 @@
 #include <plugrad/ops/trigonometry.hpp>
 
 #include <cmath>
+#include <numbers>
 
 namespace plugrad::complex_numbers {
 namespace {
@@ -24,6 +25,15 @@ Parts one_less(const Parts& x) { return {sub(1, x.re), neg(x.im)}; }
 
 // a b, but 0 where b is 0: a may be infinite there.
 Tensor product_or_zero(const Tensor& a, const Tensor& b) { return where(eq(b, 0), b, mul(a, b)); }
+
+Tensor is_infinite(const Tensor& x) { return eq(plugrad::abs(x), kInfinity); }
+
+// size cos(x.im), where size is a function of x.re. As C's Annex G has it, the size at an infinite x.re keeps its value beside an
+// angle that is infinite or NaN.
+Tensor times_cosine(const Tensor& size, const Parts& x) {
+  const Tensor cosine = plugrad::cos(x.im);
+  return mul(size, where(logical_and(is_infinite(x.re), ne(cosine, cosine)), 1, cosine));
+}
 
 // ln |x|. Near 1 it is log1p of |x|^2 - 1, whose terms are exact or small.
 Tensor log_of_length(const Parts& x) {
@@ -101,14 +111,15 @@ Parts sqrt(const Parts& x) {
 
 Parts exp(const Parts& x) {
   const Tensor size = plugrad::exp(x.re);
-  return {mul(size, plugrad::cos(x.im)), product_or_zero(size, where(eq(x.im, 0), x.im, plugrad::sin(x.im)))};
+  return {times_cosine(size, x), where(eq(x.re, -kInfinity), 0, product_or_zero(size, plugrad::sin(x.im)))};
 }
 
 // e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2).
 Parts expm1(const Parts& x) {
+  const Parts whole = exp(x);
   const Tensor sine = plugrad::sin(mul(x.im, 0.5));
   const Tensor re = sub(mul(plugrad::expm1(x.re), plugrad::cos(x.im)), mul(mul(sine, sine), 2));
-  return {re, exp(x).im};
+  return {where(is_infinite(x.re), sub(whole.re, 1), re), whole.im};
 }
 
 Parts log(const Parts& x) { return {log_of_length(x), direction(x)}; }
@@ -145,10 +156,12 @@ Parts atan(const Parts& x) { return turned_back(atanh(turned(x))); }
 // --- Hyperbolic functions.
 
 Parts sinh(const Parts& x) {
-  return {product_or_zero(plugrad::cos(x.im), plugrad::sinh(x.re)), mul(plugrad::cosh(x.re), plugrad::sin(x.im))};
+  const Tensor size = plugrad::sinh(x.re);
+  return {where(eq(x.re, 0), x.re, times_cosine(size, x)), product_or_zero(plugrad::cosh(x.re), plugrad::sin(x.im))};
 }
 Parts cosh(const Parts& x) {
-  return {mul(plugrad::cosh(x.re), plugrad::cos(x.im)), mul(plugrad::sinh(x.re), plugrad::sin(x.im))};
+  const Tensor im = product_or_zero(plugrad::sinh(x.re), plugrad::sin(x.im));
+  return {times_cosine(plugrad::cosh(x.re), x), where(eq(x.re, 0), x.re, im)};
 }
 // Far from the imaginary axis 1 + sinh^2 is e^2|a| / 4.
 Parts tanh(const Parts& x) {
@@ -156,10 +169,12 @@ Parts tanh(const Parts& x) {
   const Tensor size = plugrad::abs(x.re), a = where(gt(size, kFar), copysign(full_like(x.re, kFar), x.re), x.re);
   const Tensor t = plugrad::tan(x.im), s = plugrad::sinh(a), beta = add(mul(t, t), 1), rho = plugrad::cosh(a);
   const Tensor below = add(mul(beta, mul(s, s)), 1);
-  const Tensor far = mul(mul(plugrad::sin(x.im), plugrad::cos(x.im)), mul(plugrad::exp(mul(size, -2)), 4));
-  const Tensor is_far = gt(size, kFar);
-  return {where(is_far, copysign(ones_like(x.re), x.re), div(mul(mul(beta, rho), s), below)),
-          where(is_far, far, div(t, below))};
+  const Tensor slow = mul(mul(plugrad::sin(x.im), plugrad::cos(x.im)), mul(plugrad::exp(mul(size, -2)), 4));
+  const Tensor far = where(eq(size, kInfinity), 0, slow), is_far = gt(size, kFar);
+  const Tensor re = where(eq(x.re, 0), x.re, div(mul(mul(beta, rho), s), below));
+  // An angle of NaN makes both parts NaN.
+  return {where(is_far, add(copysign(ones_like(x.re), x.re), sub(far, far)), re),
+          where(eq(x.im, 0), x.im, where(is_far, far, div(t, below)))};
 }
 
 Parts asinh(const Parts& x) { return turned(asin(turned_back(x))); }
@@ -173,7 +188,10 @@ Parts atanh(const Parts& x) {
   const Tensor mirrored = add(x.re, 1);
   const Tensor left = mul(plugrad::log1p(div(mul(x.re, -4), add(mul(mirrored, mirrored), square))), -0.25);
   const Tensor angle = atan2(mul(x.im, 2), sub(mul(near, mirrored), square));
-  return {where(lt(x.re, 0), left, re), mul(angle, 0.5)};
+  const Tensor is_far = logical_or(is_infinite(x.re), is_infinite(x.im)), quarter = full_like(x.im, std::numbers::pi / 2);
+  const Tensor far = where(ne(x.im, x.im), x.im, copysign(quarter, x.im));
+  const Tensor keeps = logical_or(is_far, eq(x.re, 0));
+  return {where(keeps, copysign(zeros_like(x.re), x.re), where(lt(x.re, 0), left, re)), where(is_far, far, mul(angle, 0.5))};
 }
 
 }  // namespace plugrad::complex_numbers

@@ -239,3 +239,27 @@ def test_functions_that_need_an_order_are_refused(name):
     with pytest.raises((ValueError, NotImplementedError), match="complex"):
         result = getattr(plugrad, name)(plugrad.tensor(A[0]), *([0] if name == "cummax" else []))
         raise AssertionError(result)
+
+
+@pytest.mark.parametrize("name", ["exp", "sinh", "cosh", "tanh", "atanh"])
+def test_infinities_and_nan_are_those_of_c(name):
+    values = [0.0, -0.0, 1.0, -2.0, 800.0, np.inf, -np.inf, np.nan]
+    z = np.array([complex(re, im) for re in values for im in values])
+    with np.errstate(all="ignore"):
+        expected = np.abs(getattr(np, {"atanh": "arctanh"}.get(name, name))(z).view("float64"))
+    found = np.abs(array(getattr(plugrad, name)(plugrad.tensor(z))).view("float64"))  # C leaves some signs open
+    assert np.allclose(found, expected, 1e-12, 1e-12, equal_nan=True)
+
+
+def test_the_neighbours_of_numbers_are_numpys():
+    for dtype, whole in (("float32", "int32"), ("float64", "int64")):
+        info = np.finfo(dtype)
+        values = np.array([0.0, -0.0, 1, -1, 2, 0.3, np.inf, -np.inf, np.nan, info.tiny, -info.tiny, info.max,
+                           info.smallest_subnormal, -info.smallest_subnormal], dtype)
+        a, b = (np.ascontiguousarray(each) for each in np.meshgrid(values, values))
+        with np.errstate(all="ignore"):
+            expected = np.nextafter(a, b)
+        found = plugrad.nextafter(plugrad.tensor(a), plugrad.tensor(b)).numpy()
+        assert np.all((found.view(whole) == expected.view(whole)) | np.isnan(found) & np.isnan(expected))
+    with pytest.raises(TypeError, match="expected floating"):
+        plugrad.nextafter(plugrad.tensor([1]), plugrad.tensor([2]))

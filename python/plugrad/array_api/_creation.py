@@ -3,7 +3,7 @@
 from typing import Any
 
 from .. import _plugrad
-from .._plugrad import Tensor, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, zeros, zeros_like
+from .._plugrad import Tensor, empty, from_dlpack, full, ones, zeros
 
 __all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace",
            "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like"]
@@ -51,6 +51,27 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return Tensor(obj, dtype=dtype, device=device, requires_grad=False)
 
 
+def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of x's shape with any elements. dtype and device are by default those of x."""
+    return _plugrad.empty_like(x, dtype=dtype, device=device)
+
+
+def full_like(x: Tensor, /, fill_value: complex, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of x's shape whose elements are fill_value. dtype and device are by default those of x."""
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype,
+                device=x.device if device is None else device)
+
+
+def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones in x's shape. dtype and device are by default those of x."""
+    return _plugrad.ones_like(x, dtype=dtype, device=device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros in x's shape. dtype and device are by default those of x."""
+    return _plugrad.zeros_like(x, dtype=dtype, device=device)
+
+
 def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
            device: Any = None) -> Tensor:
     """The numbers start, start + step, ... up to stop, excluding stop. Without stop, the numbers from 0 up to start,
@@ -58,9 +79,14 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
     return _plugrad.arange(start, stop, step, dtype=dtype, device=device)
 
 
-def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
+def linspace(start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
     """num numbers at equal distances from start to stop, excluding stop if endpoint is False."""
+    if isinstance(start, complex) or isinstance(stop, complex):
+        wide = None if dtype is None else "f64" if _plugrad.DType(dtype) == "c128" else "f32"
+        first, last = complex(start), complex(stop)
+        return _plugrad.complex(linspace(first.real, last.real, num, dtype=wide, device=device, endpoint=endpoint),
+                                linspace(first.imag, last.imag, num, dtype=wide, device=device, endpoint=endpoint))
     if endpoint:
         return _plugrad.linspace(start, stop, num, dtype=dtype, device=device)
     return _plugrad.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]

@@ -13,6 +13,7 @@ from .. import _plugrad
 from .._plugrad import (Tensor, abs, acos, acosh, asin, asinh, atan, atanh, ceil, conj, cos, cosh, exp, expm1, floor,
                         isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, real, reciprocal, round, sign,
                         signbit, sin, sinh, sqrt, square, tan, tanh, trunc)
+from .._neighbours import nextafter as _nextafter
 from ._dtypes import result_type
 
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
@@ -20,7 +21,7 @@ __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "ata
            "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot",
            "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
            "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
-           "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh",
+           "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh",
            "sqrt", "square", "subtract", "tan", "tanh", "trunc"]
 
 
@@ -51,6 +52,7 @@ logical_or = _of_two(_plugrad.logical_or)
 logical_xor = _of_two(_plugrad.logical_xor)
 maximum = _of_two(_plugrad.maximum)
 minimum = _of_two(_plugrad.minimum)
+nextafter = _of_two(_nextafter)
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:

@@ -5,10 +5,21 @@ from functools import reduce
 from typing import Any
 
 from .. import _plugrad
-from .._plugrad import Tensor, roll, stack
+from .._plugrad import Tensor
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",
            "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack"]
+
+
+def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """x with its elements moved along axes by as many places as shift says, those at the end to the beginning; without an
+    axis, in the order of all elements."""
+    return _plugrad.roll(x, shift, axis)
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """The tensors, of one shape, along a new axis."""
+    return _plugrad.stack(arrays, axis)
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

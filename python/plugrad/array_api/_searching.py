@@ -4,9 +4,19 @@ from math import prod
 from typing import Any
 
 from .. import _plugrad
-from .._plugrad import Tensor, argmax, argmin
+from .._plugrad import Tensor
 
 __all__ = ["argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis", "where"]
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index, i64, of the first of the largest elements along an axis, or among all elements. NaN is the largest."""
+    return _plugrad.argmax(x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index, i64, of the first of the smallest elements along an axis, or among all elements. NaN is the smallest."""
+    return _plugrad.argmin(x, axis, keepdims)
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
