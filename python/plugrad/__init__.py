@@ -39,6 +39,7 @@ from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._histograms import histogramdd as histogramdd
 from ._results import MinMax as MinMax, Quantized as Quantized, ValuesIndices as ValuesIndices
 from ._neighbours import nextafter as nextafter
+from ._summary import Summary as Summary, summary as summary
 from ._short_time import istft as istft, stft as stft
 from ._saved_model import SavedModel as SavedModel, load_model as load_model
 from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve,

@@ -14,11 +14,12 @@ from ._fit_loop import Loop, steps_of
 from ._loader import DataLoader
 from ._modes import no_grad
 from ._plugrad import Tensor
+from ._rate_search import RateSearch, find_learning_rate
 from ._samplers import DistributedSampler
 from .nn import cross_entropy
 from .nn.parallel import DistributedDataParallel
 
-__all__ = ["History", "Progress", "accuracy", "batches", "fit", "plot", "shuffled"]
+__all__ = ["History", "Progress", "RateSearch", "accuracy", "batches", "find_learning_rate", "fit", "plot", "shuffled"]
 
 
 class Progress:
