@@ -28,8 +28,8 @@ Tensor product_or_zero(const Tensor& a, const Tensor& b) { return where(eq(b, 0)
 
 Tensor is_infinite(const Tensor& x) { return eq(plugrad::abs(x), kInfinity); }
 
-// size cos(x.im), where size is a function of x.re. As C's Annex G has it, the size at an infinite x.re keeps its value beside
-// an angle that is infinite or NaN.
+// size cos(x.im), where size is a function of x.re. As C's Annex G has it, the size at an infinite x.re keeps its value
+// beside an angle that is infinite or NaN.
 Tensor times_cosine(const Tensor& size, const Parts& x) {
   const Tensor cosine = plugrad::cos(x.im);
   return mul(size, where(logical_and(is_infinite(x.re), ne(cosine, cosine)), 1, cosine));

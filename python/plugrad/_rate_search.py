@@ -49,7 +49,9 @@ class RateSearch:
         return figure
 
 
-def _rates(low: float, high: float, steps: int) -> list[float]:
+def _rates(low: float, high: float, steps: int, smoothing: float) -> list[float]:
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"[find_learning_rate] smoothing is {smoothing}: expected 0 or more, and less than 1")
     if not 0 < low < high < math.inf or steps < 2:
         raise ValueError(f"[find_learning_rate] the rates are {low} to {high} in {steps} steps: expected 0 < low < high, "
                          "and 2 steps or more")
@@ -77,9 +79,7 @@ def find_learning_rate(model: Any, optimizer: Any, batches: Iterable[Any], loss:
     of the mean of the losses stays in each step, from 0 on, below 1. The search ends when the mean exceeds the lowest mean
     by the factor divergence, or is not finite. Raises ValueError for unfit numbers and for no batches.
     """
-    rates = _rates(low, high, steps)
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"[find_learning_rate] smoothing is {smoothing}: expected 0 or more, and less than 1")
+    rates = _rates(low, high, steps, smoothing)
     weights = {name: each.clone() for name, each in model.state_dict().items()}
     state, training = deepcopy(optimizer.state_dict()), model.training
     found = RateSearch([], [], [])
