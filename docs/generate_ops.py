@@ -197,7 +197,8 @@ It shows each function as Python has it; C++ has the same ones in the namespace 
 LINALG = """
 ## linalg
 
-Linear algebra of small matrices, in f32 and f64; integers become f32. `python/tests/test_linalg.py` compares it with NumPy.
+Linear algebra of small matrices, in f32 and f64, for linear equations, determinants, LU and Cholesky also in c64 and c128;
+integers become f32. `python/tests/test_linalg.py` compares it with NumPy.
 Factors are computed by plugins with the extension of `plugrad/sdk/linalg.h`, which `cpu` has; the policy PLUGRAD_FALLBACK
 lets tensors of other devices go through the host. What needs no factors is composed.
 """

@@ -81,7 +81,7 @@ void Factors<T>::solve_triangular(const plugrad_matrices& a, const plugrad_matri
 template <class T> bool is_positive(const Matrix<T>& a, Eigen::Index order, Matrix<T>& factor) {
   const Eigen::LLT<Matrix<T>> llt(a.topLeftCorner(order, order));
   factor = llt.matrixL();
-  return llt.info() == Eigen::Success && (factor.diagonal().array() > T(0)).all();
+  return llt.info() == Eigen::Success && (factor.diagonal().real().array() > 0).all();
 }
 
 // Eigen does not report the first minor that is not positive. All larger minors are not positive, either, so bisection finds

@@ -1,5 +1,5 @@
 // Factors of single matrices. Eigen's templates take half a minute to compile for an element type, so each type has a unit
-// of its own: factors_f32.cpp and factors_f64.cpp.
+// of its own: factors_f32.cpp and factors_f64.cpp. factors_complex.cpp has the functions that take complex numbers.
 #pragma once
 #include <plugrad/sdk/linalg.h>
 

@@ -5,6 +5,7 @@
 
 #include <plugrad/sdk/backend.hpp>
 
+#include <complex>
 #include <string>
 #include <utility>
 
@@ -30,15 +31,26 @@ plugrad_status each(plugrad_device* device, uint32_t dtype, const plugrad_matric
   });
 }
 
+// The same for complex numbers, too.
+template <class Body>
+plugrad_status each_of_numbers(plugrad_device* device, uint32_t dtype, const plugrad_matrices& all, Body body) noexcept {
+  if (dtype != PLUGRAD_C64 && dtype != PLUGRAD_C128) return each(device, dtype, all, body);
+  return guarded(OpenDevice::of(device).host, [&] {
+    for (int64_t b = 0; b < all.batch; ++b)
+      dtype == PLUGRAD_C64 ? body(std::complex<float>(), b) : body(std::complex<double>(), b);
+  });
+}
+
 plugrad_status lu(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* factors,
                   const plugrad_matrices* pivots, int32_t* failed) noexcept {
-  return each(device, dtype, *a,
-              [&]<class T>(T, int64_t b) { failed[b] = is_empty(*a) ? 0 : Factors<T>::lu(*a, *factors, *pivots, b); });
+  return each_of_numbers(device, dtype, *a, [&]<class T>(T, int64_t b) {
+    failed[b] = is_empty(*a) ? 0 : Factors<T>::lu(*a, *factors, *pivots, b);
+  });
 }
 
 plugrad_status swap_rows(plugrad_device* device, uint32_t dtype, const plugrad_matrices* pivots, const plugrad_matrices* x,
                          uint32_t flags) noexcept {
-  return each(device, dtype, *x, [&]<class T>(T, int64_t b) {
+  return each_of_numbers(device, dtype, *x, [&]<class T>(T, int64_t b) {
     for (int64_t n = 0; n < pivots->rows; ++n) {
       const int64_t i = flags & PLUGRAD_LINALG_BACKWARDS ? pivots->rows - 1 - n : n;
       const int64_t other = element<int32_t>(*pivots, b, i, 0) - int64_t{1};
@@ -52,15 +64,15 @@ plugrad_status swap_rows(plugrad_device* device, uint32_t dtype, const plugrad_m
 
 plugrad_status solve_triangular(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* x,
                                 uint32_t flags) noexcept {
-  return each(device, dtype, *x, [&]<class T>(T, int64_t b) {
+  return each_of_numbers(device, dtype, *x, [&]<class T>(T, int64_t b) {
     if (!is_empty(*x)) Factors<T>::solve_triangular(*a, *x, flags, b);
   });
 }
 
 plugrad_status cholesky(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* l,
                         int32_t* failed) noexcept {
-  return each(device, dtype, *a,
-              [&]<class T>(T, int64_t b) { failed[b] = is_empty(*a) ? 0 : Factors<T>::cholesky(*a, *l, b); });
+  return each_of_numbers(device, dtype, *a,
+                         [&]<class T>(T, int64_t b) { failed[b] = is_empty(*a) ? 0 : Factors<T>::cholesky(*a, *l, b); });
 }
 
 plugrad_status qr(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* q,

@@ -2,6 +2,7 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/factors.hpp>
 #include <core/ops/run.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/linalg.hpp>
@@ -74,17 +75,18 @@ Tensor solve(const Tensor& a, const Tensor& b, bool left) {
   require_defined(b, "linalg.solve");
   if (is_vectors(a, b)) return squeeze(solve(left ? a : transpose(a), unsqueeze(b, -1)), {-1});
   if (!left) return transpose(solve(transpose(a), transpose(b)));
-  const System system = system_of("linalg.solve", square_matrices("linalg.solve", a), b);
+  const System system = system_of("linalg.solve", square_matrices("linalg.solve", a, Numbers::any), b, Numbers::any);
   return solution(system.a, system.b);
 }
 
 Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left, bool unitriangular) {
   const char* const name = "linalg.solve_triangular";
   if (!left) {
-    const Tensor turned = transpose(matrices_of(name, a)), right = transpose(matrices_of(name, b));
+    const Tensor turned = transpose(matrices_of(name, a, Numbers::any)),
+                 right = transpose(matrices_of(name, b, Numbers::any));
     return transpose(solve_triangular(turned, right, !upper, true, unitriangular));
   }
-  const System system = system_of(name, square_matrices(name, a), b);
+  const System system = system_of(name, square_matrices(name, a, Numbers::any), b, Numbers::any);
   return solution(system.a, system.b, {upper, unitriangular});
 }
 
@@ -101,7 +103,7 @@ Tensor inv(const Tensor& matrix) {
                                        const Tensor turned = transpose(inverse);
                                        return neg(matmul(matmul(turned, grad), turned));
                                      }));
-  const Tensor a = square_matrices("linalg.inv", matrix);
+  const Tensor a = square_matrices("linalg.inv", matrix, Numbers::any);
   return differentiable(kRule, inverted(a), a);
 }
 
@@ -146,7 +148,7 @@ Tensor det(const Tensor& matrix) {
              const Tensor near = where(eq(missing, 0), a, add(a, missing));
              return scaled(mul(grad, det(near)), transpose(inv(near)));
            }));
-  const Tensor a = square_matrices("linalg.det", matrix);
+  const Tensor a = square_matrices("linalg.det", matrix, Numbers::any);
   return differentiable(kRule, determinant(a), a);
 }
 
@@ -160,11 +162,18 @@ SlogDet sign_and_logarithm(const Tensor& a) {
 }  // namespace
 
 SlogDet slogdet(const Tensor& matrix) {
-  static constexpr auto kRule = rule(
-      "slogdet", gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return scaled(grad, transpose(inv(a))); }));
-  const Tensor a = square_matrices("linalg.slogdet", matrix);
+  // The differential of ln det is tr(a^-1 da): its real part is that of logabsdet, its imaginary part turns the sign.
+  static constexpr auto kRule = for_complex(
+      rule("slogdet", gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return scaled(grad, adjoint(inv(a))); })));
+  static constexpr auto kSignRule =
+      for_complex(rule("slogdet", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& sign) {
+                         const Tensor turn = imag(mul(conj(sign), grad));
+                         return scaled(complex(zeros_like(turn), turn), adjoint(inv(a)));
+                       })));
+  const Tensor a = square_matrices("linalg.slogdet", matrix, Numbers::any);
   const SlogDet made = sign_and_logarithm(a);
-  return {made.sign, differentiable(kRule, made.logabsdet, a)};
+  const Tensor sign = is_complex(a.dtype()) ? differentiable(kSignRule, made.sign, a) : made.sign;
+  return {sign, differentiable(kRule, made.logabsdet, a)};
 }
 
 // --- LU.
@@ -222,7 +231,7 @@ LuFactor lu_factor(const Tensor& matrix) {
       rule("lu_factor", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
              return matmul(permutation(pivots, lu.size(-2), lu.dtype()), lu_gradient(grad, lu));
            }));
-  const Tensor a = matrices_of("linalg.lu_factor", matrix);
+  const Tensor a = matrices_of("linalg.lu_factor", matrix, Numbers::any);
   const LuFactor made = factored(a);
   return {differentiable(kRule, made.pivots, made.lu, a), made.pivots};
 }
@@ -232,17 +241,17 @@ Lu lu(const Tensor& a) {
   return {permutation(factors.pivots, factors.lu.size(-2), factors.lu.dtype()), lower_of(factors.lu), upper_of(factors.lu)};
 }
 
-Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint_of_a) {
   const char* const name = "linalg.lu_solve";
   require_dtype(name, pivots, DType::i32, "pivots");
-  const Tensor factors = square_matrices(name, lu);
-  if (!left) return transpose(lu_solve(lu, pivots, transpose(matrices_of(name, b)), true, !adjoint));
+  const Tensor factors = square_matrices(name, lu, Numbers::any);
+  if (!left) return adjoint(lu_solve(lu, pivots, adjoint(matrices_of(name, b, Numbers::any)), true, !adjoint_of_a));
   if (batch_of(pivots, 1) != batch_of(factors) || pivots.size(-1) != factors.size(-1))
     refuse(name, "pivots of shape " + pivots.shape().text() + " do not fit the factors of shape " + factors.shape().text());
   const Tensor swaps = permutation(pivots, factors.size(-1), factors.dtype());
-  if (adjoint) {
-    const Tensor inner = solve_triangular(transpose(factors), b, false);
-    return matmul(swaps, solve_triangular(transpose(factors), inner, true, true, true));
+  if (adjoint_of_a) {
+    const Tensor inner = solve_triangular(adjoint(factors), b, false);
+    return matmul(swaps, solve_triangular(adjoint(factors), inner, true, true, true));
   }
   const Tensor inner = solve_triangular(factors, matmul(transpose(swaps), b), false, true, true);
   return solve_triangular(factors, inner, true);
@@ -258,22 +267,24 @@ Tensor lower_factor(const Tensor& a) {
 }  // namespace
 
 Tensor cholesky(const Tensor& matrix, bool upper) {
-  static constexpr auto kRule = rule("cholesky", gradient<kOutput>([](const Tensor& grad, const Tensor& lower) {
-                                       const Tensor turned = transpose(lower), product = matmul(turned, tril(grad));
-                                       const Tensor half = div(add(tril(product), tril(product, -1)), 2);
-                                       const Tensor left = solution_of_upper(turned, half);
-                                       const Tensor both = solution_of_upper(turned, transpose(left));
-                                       return div(add(both, transpose(both)), 2);
-                                     }));
-  const Tensor a = square_matrices("linalg.cholesky", matrix);
-  if (upper) return transpose(cholesky(transpose(a)));
+  static constexpr auto kRule = for_complex(rule("cholesky", gradient<kOutput>([](const Tensor& grad, const Tensor& lower) {
+                                                   const Tensor turned = adjoint(lower),
+                                                                product = matmul(turned, tril(grad));
+                                                   const Tensor half = div(add(tril(product), tril(product, -1)), 2);
+                                                   const Tensor left = solution_of_upper(turned, half);
+                                                   const Tensor both = solution_of_upper(turned, adjoint(left));
+                                                   return div(add(both, adjoint(both)), 2);
+                                                 })));
+  const Tensor a = square_matrices("linalg.cholesky", matrix, Numbers::any);
+  if (upper) return adjoint(cholesky(adjoint(a)));
   return differentiable(kRule, lower_factor(a), a);
 }
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) {
-  const System system = system_of("linalg.cholesky_solve", square_matrices("linalg.cholesky_solve", l), b);
-  const Tensor lower = upper ? transpose(system.a) : system.a;
-  return solution_of_upper(transpose(lower), solution_of_lower(lower, system.b));
+  const System system =
+      system_of("linalg.cholesky_solve", square_matrices("linalg.cholesky_solve", l, Numbers::any), b, Numbers::any);
+  const Tensor lower = upper ? adjoint(system.a) : system.a;
+  return solution_of_upper(adjoint(lower), solution_of_lower(lower, system.b));
 }
 
 }  // namespace plugrad::linalg

@@ -3,6 +3,7 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/factors.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/linalg.hpp>
@@ -16,7 +17,7 @@
 
 namespace plugrad::factor_tangents {
 namespace {
-Tensor turned(const Tensor& x) { return transpose(x, -1, -2); }
+Tensor turned(const Tensor& x) { return adjoint(x); }
 Tensor symmetric(const Tensor& x) { return mul(add(x, turned(x)), 0.5); }
 // x times the inverse of an upper triangle.
 Tensor over_upper(const Tensor& x, const Tensor& upper) { return linalg::solve_triangular(upper, x, true, false); }

@@ -45,17 +45,19 @@ Shape batch_of(const Tensor& x, int inner) {
   return Shape(std::span<const int64_t>(view_of(x).shape, static_cast<size_t>(x.rank() - inner)));
 }
 
-Tensor matrices_of(const char* name, const Tensor& x) {
+Tensor matrices_of(const char* name, const Tensor& x, Numbers allowed) {
   require_defined(x, name);
   if (x.rank() < 2) refuse(name, "an operand has shape " + x.shape().text() + ": expected two axes or more");
   const DType dtype = floating_type(x.dtype());
-  if (dtype != DType::f32 && dtype != DType::f64)
-    refuse(name, std::string("an operand is ") + dtype_name(dtype) + ", expected f32 or f64: cast it");
+  const bool is_one = part_of(dtype) == DType::f32 || part_of(dtype) == DType::f64;
+  if (!is_one || (is_complex(dtype) && allowed == Numbers::real))
+    refuse(name, std::string("an operand is ") + dtype_name(dtype) + ", expected f32 or f64" +
+                     (allowed == Numbers::any ? ", c64 or c128" : "") + ": cast it");
   return cast(x, dtype);
 }
 
-Tensor square_matrices(const char* name, const Tensor& x) {
-  const Tensor a = matrices_of(name, x);
+Tensor square_matrices(const char* name, const Tensor& x, Numbers allowed) {
+  const Tensor a = matrices_of(name, x, allowed);
   if (a.size(-1) != a.size(-2)) refuse(name, "the matrix has shape " + a.shape().text() + ": expected a square one");
   return a;
 }
@@ -68,8 +70,8 @@ Shape with_batch(Shape batch, const Tensor& x) {
 }
 }  // namespace
 
-System system_of(const char* name, const Tensor& matrix, const Tensor& right) {
-  const Tensor a = matrices_of(name, matrix), b = matrices_of(name, right);
+System system_of(const char* name, const Tensor& matrix, const Tensor& right, Numbers allowed) {
+  const Tensor a = matrices_of(name, matrix, allowed), b = matrices_of(name, right, allowed);
   if (a.device() != b.device()) throw_not_together(name, a, b);
   if (a.size(-2) != b.size(-2))
     refuse(name, "a of shape " + a.shape().text() + " and b of shape " + b.shape().text() + " do not fit: b needs " +
@@ -89,7 +91,7 @@ Tensor first(const Tensor& x, int axis, int64_t count) { return slice(x, axis, 0
 Tensor rest(const Tensor& x, int axis, int64_t count) { return slice(x, axis, count, x.size(axis)); }
 
 double epsilon(DType dtype) {
-  return dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  return part_of(dtype) == DType::f64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
 }
 
 Factors::Factors(const char* name, const Tensor& operand)

@@ -74,7 +74,7 @@ def _shapes_text(shapes: list[tuple[int, ...]]) -> str:
 def _flops(event: ProfileEvent) -> int:
     """The operations of an op: two for each product that is added in a contraction, else one for each element of the largest
     operand. Memory moves have none."""
-    shapes = [operand.shape for operand in event.operands]
+    shapes: list[tuple[int, ...]] = [operand.shape for operand in event.operands]
     out, inputs = shapes[0], shapes[sum(operand.output for operand in event.operands):]
     if event.name in _MOVES:
         return 0

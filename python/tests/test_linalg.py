@@ -132,3 +132,60 @@ def test_gradients_flow():
     q, r = linalg.qr(x)
     (q @ r).sum().backward()
     assert numpy.allclose(x.grad.numpy(), numpy.ones((2, 2)), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (2, 3, 3)])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_equations(dtype, shape):
+    def numbers(*extents):
+        return (random.standard_normal(extents) + 1j * random.standard_normal(extents)).astype(dtype)
+
+    def same(ours, theirs):
+        assert numpy.allclose(numpy.array(ours.tolist()), theirs, 1e-3 if dtype == "complex64" else 1e-10)
+
+    random = numpy.random.default_rng(3)
+    a, b = numbers(*shape), numbers(*shape[:-1], 2)
+    x, y = plugrad.tensor(a), plugrad.tensor(b)
+    adjoint = a.conj().swapaxes(-1, -2)
+    definite = a @ adjoint + 4 * numpy.eye(shape[-1], dtype=dtype)
+    same(linalg.solve(x, y), numpy.linalg.solve(a, b))
+    same(linalg.solve(x, plugrad.tensor(b.real.copy())), numpy.linalg.solve(a, b.real))
+    same(linalg.inv(x), numpy.linalg.inv(a))
+    same(linalg.det(x), numpy.linalg.det(a))
+    for ours, theirs in zip(linalg.slogdet(x), numpy.linalg.slogdet(a)):
+        same(ours, theirs)
+    lower = linalg.cholesky(plugrad.tensor(definite))
+    same(lower, numpy.linalg.cholesky(definite))
+    same(linalg.cholesky(plugrad.tensor(definite), upper=True), numpy.linalg.cholesky(definite).conj().swapaxes(-1, -2))
+    same(plugrad.cholesky_solve(y, lower), numpy.linalg.solve(definite, b))
+    p, low, up = linalg.lu(x)
+    same(p @ low @ up, a)
+    factors = linalg.lu_factor(x)
+    same(linalg.lu_solve(*factors, y), numpy.linalg.solve(a, b))
+    same(linalg.lu_solve(*factors, y, adjoint=True), numpy.linalg.solve(adjoint, b))
+    row = b.swapaxes(-1, -2).copy()
+    same(linalg.lu_solve(*factors, plugrad.tensor(row), left=False), row @ numpy.linalg.inv(a))
+    same(linalg.matrix_power(x, -2), numpy.linalg.matrix_power(a, -2))
+
+
+def test_complex_matrices_are_refused_where_they_have_no_function():
+    x = plugrad.tensor([[1 + 1j, 0], [0, 1]])
+    for function in (linalg.qr, linalg.eigh, linalg.svd, linalg.pinv, linalg.svdvals):
+        with pytest.raises(ValueError, match="is c64, expected f32 or f64"):
+            function(x)
+    with pytest.raises(linalg.LinAlgError, match="not positive definite"):
+        linalg.cholesky(-x * x.conj())
+    with pytest.raises(linalg.LinAlgError, match="singular"):
+        linalg.inv(x * 0)
+
+
+def test_complex_equations_have_forward_mode():
+    random = numpy.random.default_rng(4)
+    a, t = (random.standard_normal((3, 3)) + 1j * random.standard_normal((3, 3)) for _ in range(2))
+    functions = {"inv": linalg.inv, "det": linalg.det, "solve": lambda x: linalg.solve(x, x @ x),
+                 "cholesky": lambda x: linalg.cholesky(x @ x.mH + 3 * plugrad.eye(3, dtype="complex128"))}
+    for name, function in functions.items():
+        _, tangent = plugrad.func.jvp(function, (plugrad.tensor(a),), (plugrad.tensor(t),))
+        step = 1e-6
+        ahead, behind = (numpy.array(function(plugrad.tensor(a + s * step * t)).tolist()) for s in (1, -1))
+        assert numpy.allclose(numpy.array(tangent.tolist()), (ahead - behind) / (2 * step), 1e-6, 1e-7), name

@@ -1,6 +1,8 @@
 // Gradients of functions of complex numbers, as gradients of their parts.
 #include <tests/core/gradient_rows.hpp>
 
+#include <plugrad/ops/linalg.hpp>
+
 namespace plugrad::test {
 namespace {
 constexpr double kLow = 0.5, kHigh = 2;
@@ -85,6 +87,37 @@ Rows sum_rows() {
   };
 }
 
+// Hermitian with positive eigenvalues, of the matrices of x.
+Tensor definite(I x) {
+  const Tensor a = number(x);
+  return matmul(a, adjoint(a)) + cast(eye(3, 3, DType::f64, a.device()), DType::c128) * 4;
+}
+Tensor matrix(I x) { return number(x) + cast(eye(3, 3, DType::f64, x[0].device()), DType::c128) * 3; }
+const std::vector<Shape> kSquares{{3, 3}, {3, 3}};
+
+Rows equation_rows() {
+  return {
+      {"solve", "Complex", kSquares, kLow, kHigh, [](I x) { return weighed(linalg::solve(matrix(x), other(x))); }},
+      {"solve", "FromTheRight", kSquares, kLow, kHigh,
+       [](I x) { return weighed(linalg::solve(matrix(x), other(x), false)); }},
+      {"inv", "Complex", kSquares, kLow, kHigh, [](I x) { return weighed(linalg::inv(matrix(x))); }},
+      {"det", "Complex", kSquares, kLow, kHigh, [](I x) { return weighed(linalg::det(matrix(x)) * 0.1); }},
+      {"slogdet", "Complex", kSquares, kLow, kHigh,
+       [](I x) {
+         const auto made = linalg::slogdet(matrix(x));
+         return weighed(made.sign) * made.logabsdet;
+       }},
+      {"solve_triangular", "Complex", kSquares, kLow, kHigh,
+       [](I x) { return weighed(linalg::solve_triangular(matrix(x), other(x), true)); }},
+      {"lu_factor", "Complex", kSquares, kLow, kHigh, [](I x) { return weighed(linalg::lu_factor(matrix(x)).lu); }},
+      {"cholesky", "Complex", kSquares, kLow, kHigh, [](I x) { return weighed(linalg::cholesky(definite(x))); }},
+      {"cholesky", "ComplexUpper", kSquares, kLow, kHigh,
+       [](I x) { return weighed(linalg::cholesky(definite(x), true)); }},
+      {"cholesky_solve", "Complex", kSquares, kLow, kHigh,
+       [](I x) { return weighed(linalg::cholesky_solve(other(x), linalg::cholesky(definite(x)))); }},
+  };
+}
+
 Rows transform_rows() {
   return {
       {"fft", "Plain", kTwo, kLow, kHigh, [](I x) { return weighed(fft::fft(number(x)) * number(x)); }},
@@ -111,7 +144,8 @@ Rows transform_rows() {
 
 std::vector<GradientRow> complex_rows() {
   std::vector<GradientRow> all = part_rows();
-  for (const auto& rows : {function_rows(), sum_rows(), transform_rows()}) all.insert(all.end(), rows.begin(), rows.end());
+  for (const auto& rows : {function_rows(), sum_rows(), equation_rows(), transform_rows()})
+    all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
 

@@ -7,12 +7,13 @@
 
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 from .._plugrad import Tensor
 
 try:
-    from tensorboardX import SummaryWriter as _Writer
+    _Writer: Any = import_module("tensorboardX").SummaryWriter
 except ImportError:
     raise ImportError("[tensorboard] tensorboardX is not installed: pip install tensorboardX") from None
 

@@ -1,6 +1,7 @@
 // Linear algebra of small matrices (.., m, n). The leading axes are a batch, and broadcast where a function takes several
-// operands. Dtypes f32 and f64; integers and bools become f32, halves are refused. Extents may be 0. Factors are computed in
-// host memory, by devices whose plugin has the extension of plugrad/sdk/linalg.h; see PLUGRAD_FALLBACK for other devices.
+// operands. Dtypes f32 and f64, and for linear equations, determinants, LU and Cholesky also c64 and c128; integers and
+// bools become f32, halves are refused. Extents may be 0. Factors are computed in host memory, by devices whose plugin has
+// the extension of plugrad/sdk/linalg.h; see PLUGRAD_FALLBACK for other devices.
 // The functions wait for the device. They throw Error (invalid) for shapes that do not fit, and LinAlgError, with the
 // matrix's position in the batch, where a matrix has no result. Gradients are right to any order unless a comment says
 // otherwise.
@@ -35,7 +36,8 @@ struct SlogDet {
   Tensor sign, logabsdet;
 };
 // Returns the sign of the determinant, and the natural logarithm of its absolute value. A singular matrix gives 0 and -inf,
-// and its gradient throws LinAlgError. sign has no gradient.
+// and its gradient throws LinAlgError. The sign of a complex determinant is the determinant by its absolute value; the sign
+// of a real one has no gradient.
 PLUGRAD_API SlogDet slogdet(const Tensor& a);
 // Returns the solution x of a x = b, or of x a = b if left is false, for a triangular a (.., n, n). The opposite triangle of
 // a is not read. unitriangular: the diagonal of a counts as 1 and is not read either. Divides by zeros of the diagonal.
@@ -55,11 +57,11 @@ struct Lu {
 // Returns the factors of a (.., m, n) = p l u: a permutation (.., m, m), a lower triangular matrix with a diagonal of 1, and
 // an upper triangular matrix. p has no gradient.
 PLUGRAD_API Lu lu(const Tensor& a);
-// Returns the x with a x = b from the result of lu_factor(a). adjoint solves a^T x = b. left = false solves x a = b, or x
-// a^T = b.
+// Returns the x with a x = b from the result of lu_factor(a). adjoint solves a^H x = b. left = false solves x a = b, or x
+// a^H = b.
 PLUGRAD_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true, bool adjoint = false);
-// Returns the lower triangular l (.., n, n) with l l^T = a, or with upper the transpose of l. Reads only the lower triangle
-// of a, or with upper the upper triangle, but the gradient is symmetric. Throws LinAlgError if a matrix is not positive
+// Returns the lower triangular l (.., n, n) with l l^H = a, or with upper the adjoint of l. Reads only the lower triangle
+// of a, or with upper the upper triangle, but the gradient is Hermitian. Throws LinAlgError if a matrix is not positive
 // definite.
 PLUGRAD_API Tensor cholesky(const Tensor& a, bool upper = false);
 // Returns the x with a x = b from l = cholesky(a, upper).

@@ -14,9 +14,10 @@
 //             as abi.h states them; OUT_OF_MEMORY: there was no memory for the workspace. After any status but OK the
 //             outputs are unspecified.
 //
-// dtype is PLUGRAD_F32 or PLUGRAD_F64, and holds for all matrices of a call but pivots. All matrices of a call have the same
-// batch. Any extent may be 0. Outputs overlap neither each other nor an input, and each element of an output has its own
-// place in memory; an input may have strides of 0. Strides are not negative. Input matrices are read only where stated.
+// dtype is PLUGRAD_F32 or PLUGRAD_F64, for lu, swap_rows, solve_triangular and cholesky also PLUGRAD_C64 or PLUGRAD_C128,
+// and holds for all matrices of a call but pivots. All matrices of a call have the same batch. Any extent may be 0. Outputs
+// overlap neither each other nor an input, and each element of an output has its own place in memory; an input may have
+// strides of 0. Strides are not negative. Input matrices are read only where stated.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
@@ -58,8 +59,8 @@ typedef struct plugrad_linalg {
   // Divides by zeros of the diagonal.
   plugrad_status (*solve_triangular)(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a,
                                      const plugrad_matrices* x, uint32_t flags);
-  // Stores the lower triangular l (n, n) with l l^T = a, and 0 above its diagonal. Reads the lower triangle of a. failed:
-  // the order of a's first leading minor that is not positive; l is then unspecified.
+  // Stores the lower triangular l (n, n) with l l^H = a, and 0 above its diagonal, which is real and positive. Reads the
+  // lower triangle of a. failed: the order of a's first leading minor that is not positive; l is then unspecified.
   plugrad_status (*cholesky)(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* l,
                              int32_t* failed);
   // a (m, n) is q r. q (m, k) has orthonormal columns, and r (k, n) is 0 below its diagonal; k is min(m, n) or m. q may be
