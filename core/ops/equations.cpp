@@ -75,18 +75,18 @@ Tensor solve(const Tensor& a, const Tensor& b, bool left) {
   require_defined(b, "linalg.solve");
   if (is_vectors(a, b)) return squeeze(solve(left ? a : transpose(a), unsqueeze(b, -1)), {-1});
   if (!left) return transpose(solve(transpose(a), transpose(b)));
-  const System system = system_of("linalg.solve", square_matrices("linalg.solve", a, Numbers::any), b, Numbers::any);
+  const System system = system_of("linalg.solve", square_matrices("linalg.solve", a, Scalars::any), b, Scalars::any);
   return solution(system.a, system.b);
 }
 
 Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left, bool unitriangular) {
   const char* const name = "linalg.solve_triangular";
   if (!left) {
-    const Tensor turned = transpose(matrices_of(name, a, Numbers::any)),
-                 right = transpose(matrices_of(name, b, Numbers::any));
+    const Tensor turned = transpose(matrices_of(name, a, Scalars::any)),
+                 right = transpose(matrices_of(name, b, Scalars::any));
     return transpose(solve_triangular(turned, right, !upper, true, unitriangular));
   }
-  const System system = system_of(name, square_matrices(name, a, Numbers::any), b, Numbers::any);
+  const System system = system_of(name, square_matrices(name, a, Scalars::any), b, Scalars::any);
   return solution(system.a, system.b, {upper, unitriangular});
 }
 
@@ -103,7 +103,7 @@ Tensor inv(const Tensor& matrix) {
                                        const Tensor turned = transpose(inverse);
                                        return neg(matmul(matmul(turned, grad), turned));
                                      }));
-  const Tensor a = square_matrices("linalg.inv", matrix, Numbers::any);
+  const Tensor a = square_matrices("linalg.inv", matrix, Scalars::any);
   return differentiable(kRule, inverted(a), a);
 }
 
@@ -148,7 +148,7 @@ Tensor det(const Tensor& matrix) {
              const Tensor near = where(eq(missing, 0), a, add(a, missing));
              return scaled(mul(grad, det(near)), transpose(inv(near)));
            }));
-  const Tensor a = square_matrices("linalg.det", matrix, Numbers::any);
+  const Tensor a = square_matrices("linalg.det", matrix, Scalars::any);
   return differentiable(kRule, determinant(a), a);
 }
 
@@ -170,7 +170,7 @@ SlogDet slogdet(const Tensor& matrix) {
                          const Tensor turn = imag(mul(conj(sign), grad));
                          return scaled(complex(zeros_like(turn), turn), adjoint(inv(a)));
                        })));
-  const Tensor a = square_matrices("linalg.slogdet", matrix, Numbers::any);
+  const Tensor a = square_matrices("linalg.slogdet", matrix, Scalars::any);
   const SlogDet made = sign_and_logarithm(a);
   const Tensor sign = is_complex(a.dtype()) ? differentiable(kSignRule, made.sign, a) : made.sign;
   return {sign, differentiable(kRule, made.logabsdet, a)};
@@ -231,7 +231,7 @@ LuFactor lu_factor(const Tensor& matrix) {
       rule("lu_factor", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
              return matmul(permutation(pivots, lu.size(-2), lu.dtype()), lu_gradient(grad, lu));
            }));
-  const Tensor a = matrices_of("linalg.lu_factor", matrix, Numbers::any);
+  const Tensor a = matrices_of("linalg.lu_factor", matrix, Scalars::any);
   const LuFactor made = factored(a);
   return {differentiable(kRule, made.pivots, made.lu, a), made.pivots};
 }
@@ -244,8 +244,8 @@ Lu lu(const Tensor& a) {
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint_of_a) {
   const char* const name = "linalg.lu_solve";
   require_dtype(name, pivots, DType::i32, "pivots");
-  const Tensor factors = square_matrices(name, lu, Numbers::any);
-  if (!left) return adjoint(lu_solve(lu, pivots, adjoint(matrices_of(name, b, Numbers::any)), true, !adjoint_of_a));
+  const Tensor factors = square_matrices(name, lu, Scalars::any);
+  if (!left) return adjoint(lu_solve(lu, pivots, adjoint(matrices_of(name, b, Scalars::any)), true, !adjoint_of_a));
   if (batch_of(pivots, 1) != batch_of(factors) || pivots.size(-1) != factors.size(-1))
     refuse(name, "pivots of shape " + pivots.shape().text() + " do not fit the factors of shape " + factors.shape().text());
   const Tensor swaps = permutation(pivots, factors.size(-1), factors.dtype());
@@ -275,14 +275,14 @@ Tensor cholesky(const Tensor& matrix, bool upper) {
                                                    const Tensor both = solution_of_upper(turned, adjoint(left));
                                                    return div(add(both, adjoint(both)), 2);
                                                  })));
-  const Tensor a = square_matrices("linalg.cholesky", matrix, Numbers::any);
+  const Tensor a = square_matrices("linalg.cholesky", matrix, Scalars::any);
   if (upper) return adjoint(cholesky(adjoint(a)));
   return differentiable(kRule, lower_factor(a), a);
 }
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) {
   const System system =
-      system_of("linalg.cholesky_solve", square_matrices("linalg.cholesky_solve", l, Numbers::any), b, Numbers::any);
+      system_of("linalg.cholesky_solve", square_matrices("linalg.cholesky_solve", l, Scalars::any), b, Scalars::any);
   const Tensor lower = upper ? adjoint(system.a) : system.a;
   return solution_of_upper(adjoint(lower), solution_of_lower(lower, system.b));
 }

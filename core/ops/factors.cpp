@@ -45,18 +45,18 @@ Shape batch_of(const Tensor& x, int inner) {
   return Shape(std::span<const int64_t>(view_of(x).shape, static_cast<size_t>(x.rank() - inner)));
 }
 
-Tensor matrices_of(const char* name, const Tensor& x, Numbers allowed) {
+Tensor matrices_of(const char* name, const Tensor& x, Scalars allowed) {
   require_defined(x, name);
   if (x.rank() < 2) refuse(name, "an operand has shape " + x.shape().text() + ": expected two axes or more");
   const DType dtype = floating_type(x.dtype());
   const bool is_one = part_of(dtype) == DType::f32 || part_of(dtype) == DType::f64;
-  if (!is_one || (is_complex(dtype) && allowed == Numbers::real))
+  if (!is_one || (is_complex(dtype) && allowed == Scalars::real))
     refuse(name, std::string("an operand is ") + dtype_name(dtype) + ", expected f32 or f64" +
-                     (allowed == Numbers::any ? ", c64 or c128" : "") + ": cast it");
+                     (allowed == Scalars::any ? ", c64 or c128" : "") + ": cast it");
   return cast(x, dtype);
 }
 
-Tensor square_matrices(const char* name, const Tensor& x, Numbers allowed) {
+Tensor square_matrices(const char* name, const Tensor& x, Scalars allowed) {
   const Tensor a = matrices_of(name, x, allowed);
   if (a.size(-1) != a.size(-2)) refuse(name, "the matrix has shape " + a.shape().text() + ": expected a square one");
   return a;
@@ -70,7 +70,7 @@ Shape with_batch(Shape batch, const Tensor& x) {
 }
 }  // namespace
 
-System system_of(const char* name, const Tensor& matrix, const Tensor& right, Numbers allowed) {
+System system_of(const char* name, const Tensor& matrix, const Tensor& right, Scalars allowed) {
   const Tensor a = matrices_of(name, matrix, allowed), b = matrices_of(name, right, allowed);
   if (a.device() != b.device()) throw_not_together(name, a, b);
   if (a.size(-2) != b.size(-2))

@@ -53,16 +53,16 @@ class Factors {
 
 // The axes before the last two, or before the last `inner` ones.
 Shape batch_of(const Tensor& x, int inner = 2);
-enum class Numbers { real, any };  // any: complex ones, too
+enum class Scalars { real, any };  // any: complex ones, too
 // x, as f32 if it holds integers or bools. Throws Error (invalid) for other dtypes and for fewer axes than two.
-Tensor matrices_of(const char* name, const Tensor& x, Numbers allowed = Numbers::real);
+Tensor matrices_of(const char* name, const Tensor& x, Scalars allowed = Scalars::real);
 // The same for square matrices.
-Tensor square_matrices(const char* name, const Tensor& x, Numbers allowed = Numbers::real);
+Tensor square_matrices(const char* name, const Tensor& x, Scalars allowed = Scalars::real);
 // a (.., m, n) and b (.., m, k) in a common dtype, broadcast to a common batch. Throws Error (invalid) if they do not fit.
 struct System {
   Tensor a, b;
 };
-System system_of(const char* name, const Tensor& a, const Tensor& b, Numbers allowed = Numbers::real);
+System system_of(const char* name, const Tensor& a, const Tensor& b, Scalars allowed = Scalars::real);
 // Whether b is vectors: it has rank 1, or the shape of a without its last axis.
 bool is_vectors(const Tensor& a, const Tensor& b);
 // A matrix with the extents of a, with 1 on its diagonal and 0 elsewhere.

@@ -1,10 +1,10 @@
 """Linear algebra of small matrices (.., m, n) by the names of PyTorch and the array API. Leading axes are a batch.
 
-Dtypes f32 and f64, for linear equations, determinants, LU and Cholesky also c64 and c128; integers become f32. Factors are
-computed in host memory: functions raise NotImplementedError for tensors of a device that cannot factor matrices, unless
-PLUGRAD_FALLBACK permits to compute elsewhere. They raise ValueError for unfit shapes, and LinAlgError, a ValueError,
-where a matrix has no result. Gradients equal PyTorch's; core/include/plugrad/ops/linalg.hpp lists missing gradients. Functions that reduce along axes take dim and keepdim, or
-axis and keepdims.
+Dtypes f32 and f64, for linear equations, determinants, LU and Cholesky also c64 and c128; integers become f32. Factors
+are computed in host memory: functions raise NotImplementedError for tensors of a device that cannot factor matrices,
+unless PLUGRAD_FALLBACK permits to compute elsewhere. They raise ValueError for unfit shapes, and LinAlgError, a
+ValueError, where a matrix has no result. Gradients equal PyTorch's; core/include/plugrad/ops/linalg.hpp lists missing
+gradients. Functions that reduce along axes take dim and keepdim, or axis and keepdims.
 
 >>> from plugrad import linalg, tensor
 >>> linalg.solve(tensor([[2.0, 0.0], [0.0, 4.0]]), tensor([2.0, 2.0]))

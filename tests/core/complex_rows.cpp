@@ -143,8 +143,9 @@ Rows transform_rows() {
 }  // namespace
 
 std::vector<GradientRow> complex_rows() {
-  std::vector<GradientRow> all = part_rows();
-  for (const auto& rows : {function_rows(), sum_rows(), equation_rows(), transform_rows()})
+  std::vector<GradientRow> all = equation_rows();
+  for (GradientRow& row : all) row.falls_back = true;
+  for (const auto& rows : {part_rows(), function_rows(), sum_rows(), transform_rows()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
