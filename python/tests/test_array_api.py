@@ -236,3 +236,28 @@ def test_methods_have_pytorchs_other_names():
     assert x.clip(0, 1).tolist() == x.clamp(0, 1).tolist() and plugrad.concat((x, y)).shape == (4, 3)
     assert x.sum(dtype="f64").dtype == "f64" and x.cumsum(0, dtype="f64").dtype == x.softmax(0, dtype="f64").dtype == "f64"
     assert isinstance(x.moveaxis(0, 1), Tensor) and x.greater_equal(y).dtype == "bool"
+
+
+def test_norms_of_elements_and_broadcast_cross_products():
+    x = numpy.asarray([[3.0, -4.0, 0.0]])
+    for order in (0, 1, 2, float("inf")):
+        found = xp.linalg.vector_norm(xp.asarray(x), axis=(), ord=order)
+        assert numpy.array_equal(numpy.array(found.tolist()), numpy.abs(x) if order else (x != 0).astype(float))
+    a, b = numpy.arange(6.0).reshape(2, 1, 3), numpy.arange(12.0).reshape(4, 3)
+    assert numpy.allclose(numpy.array(xp.linalg.cross(xp.asarray(a), xp.asarray(b)).tolist()), numpy.cross(a, b))
+    with pytest.raises(ValueError, match="cross"):
+        xp.linalg.cross(xp.asarray(a), xp.ones((4, 2)))
+
+
+def test_complex_dtypes_are_described():
+    assert xp.isdtype(xp.complex64, "complex floating") and xp.isdtype(xp.complex128, "numeric")
+    assert not xp.isdtype(xp.complex64, "real floating") and xp.finfo(xp.complex128).eps == xp.finfo(xp.float64).eps
+    assert xp.result_type(xp.float64, 1j) == xp.complex128 and xp.result_type(xp.int8, 2j) == xp.complex64
+    assert set(xp.__array_namespace_info__().dtypes(kind="complex floating")) == {"complex64", "complex128"}
+    assert xp.linspace(0, 1j, 3).tolist() == [0, 0.5j, 1j] and xp.full_like(xp.ones(1, dtype="c64"), 1j).tolist() == [1j]
+    x = xp.asarray([1 + 2j])
+    assert xp.vecdot(x, x).tolist() == 5 and xp.imag(xp.asarray([1.0])).tolist() == [0] and xp.conj(x).tolist() == [1 - 2j]
+    with pytest.raises(TypeError, match="real"):
+        xp.astype(x, xp.float32)
+    with pytest.raises(TypeError, match="integer"):
+        xp.iinfo(xp.complex64)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import linalg as _linalg
-from .._plugrad import Tensor, outer
+from .._plugrad import Tensor, broadcast_tensors, outer
 from ..linalg import EighResult, QRResult, SlogdetResult, SVDResult, det, inv, slogdet, svdvals
 from ._linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from ._manipulation import broadcast_shapes
@@ -22,7 +22,9 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross product along an axis of extent 3."""
+    """The cross product along an axis of extent 3, which is counted from the end; the other axes broadcast."""
+    if x1.shape != x2.shape and x1.shape[axis] == x2.shape[axis]:
+        x1, x2 = broadcast_tensors([x1, x2])
     return _linalg.cross(x1, x2, axis=axis)
 
 
@@ -101,5 +103,7 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 def vector_norm(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """The p-norm, p = ord, along axes or of all elements."""
+    """The p-norm, p = ord, along axes or of all elements; axis=() gives that of each element."""
+    if axis == ():
+        return _linalg.vector_norm(x.unsqueeze(-1), ord, axis=-1)
     return _linalg.vector_norm(x, ord, axis=axis, keepdims=keepdims)
