@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from html import escape
 from math import prod
 from typing import Any
 
 from . import _plugrad, profiler
 from ._plugrad import ProfileEvent, Tensor
+from ._hypertext import table
 from ._modes import no_grad
 from .nn.module import Module
 
@@ -62,9 +62,7 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = ["".join(f'<td style="text-align:{"left" if i < 2 else "right"};white-space:pre">{escape(text)}</td>'
-                        for i, text in enumerate(line)) for line in self._cells()]
-        return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + f"</table>{escape(self._totals())}"
+        return table(self._cells(), 2, self._totals())
 
 
 def _shapes_text(shapes: list[tuple[int, ...]]) -> str:

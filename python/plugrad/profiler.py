@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from . import _plugrad
+from ._hypertext import table as _table
 from ._plugrad import (MemoryEntry as MemoryEntry, MemorySnapshot as MemorySnapshot, ProfileEvent as ProfileEvent,
                        ProfileOperand as ProfileOperand, ProfileRow as ProfileRow)
 from .nn import Module
@@ -136,6 +137,18 @@ class profile:
     def table(self, sort: Sort = "time", rows: int = 20, shapes: bool = False) -> str:
         """The same as aligned text with a header and a line of totals."""
         return str(self._recorded().table(sort, rows, shapes))
+
+    def _repr_html_(self) -> str:
+        """The rows as a table, for notebooks: times in milliseconds."""
+        rows = self.rows()
+        whole = sum(row.self for row in rows if row.kind != "range")
+        lines = [("name", "device", "how", "calls", "self, ms", "share", "total, ms", "bytes")]
+        for row in rows:
+            name = f"{row.name} (backward)" if row.backward else row.name
+            share = "" if row.kind == "range" else f"{row.self / max(whole, 1):.1%}"
+            lines.append((name, row.device, row.how, f"{row.calls:,}", f"{row.self / 1e6:.3f}", share,
+                          f"{row.time / 1e6:.3f}", f"{row.bytes:,}"))
+        return _table(lines, 3)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all events so far in Chrome's trace event format."""

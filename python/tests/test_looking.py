@@ -141,3 +141,13 @@ def test_tensorboard_reads_tensors(tmp_path):
     assert found["loss"][0] == 7 and found["loss"][1].simple_value == 285
     assert found["half"][1].simple_value == 1.5 and found["weights"][1].histo.num == 10
     assert (found["picture"][1].image.height, found["picture"][1].image.width) == (4, 5)
+
+
+# --- Profiles.
+
+def test_notebooks_show_a_profile_as_a_table():
+    x = plugrad.randn(8, 8, requires_grad=True)
+    with plugrad.profiler.profile() as recorded, plugrad.profiler.range("a <b>"):
+        (x @ x).sum().backward()
+    page = recorded._repr_html_()
+    assert page.count("<tr>") == 1 + len(recorded.rows()) and "a &lt;b&gt;" in page and "matmul (backward)" in page
