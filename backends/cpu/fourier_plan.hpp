@@ -42,13 +42,19 @@ template <class Plan> class PlanCache {
         std::swap(plans_[i], plans_[i / 2]);  // what is used often moves to the front
         return plans_[i / 2].second;
       }
-    if (plans_.size() == kMost) plans_.pop_back();
+    while (!plans_.empty() && (plans_.size() == kMost || total_length() + n > kMostNumbers)) plans_.pop_back();
     plans_.emplace_back(n, std::make_shared<const Plan>(n));
     return plans_.back().second;
   }
 
  private:
   static constexpr size_t kMost = 32;
+  static constexpr int64_t kMostNumbers = 1 << 21;  // of all lengths; a longer plan is kept alone
+  int64_t total_length() const {
+    int64_t total = 0;
+    for (const auto& [n, plan] : plans_) total += n;
+    return total;
+  }
   std::mutex mutex_;
   std::vector<std::pair<int64_t, std::shared_ptr<const Plan>>> plans_;
 };
