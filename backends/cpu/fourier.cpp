@@ -98,7 +98,7 @@ template <class T> class Panels {
   }
 
  private:
-  static constexpr int64_t kPanelNumbers = 1 << 14;
+  static constexpr int64_t kPanelNumbers = 3 << 15;  // both panels stay in the second cache
   int64_t rows() const { return all_.length + 1; }
   int64_t half() const { return rows() * vectors_ * kPair; }
   int64_t groups() const { return (all_.inner + vectors_ * kLanes - 1) / (vectors_ * kLanes); }
