@@ -7,32 +7,29 @@
 #include <plugrad/ops/complex.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/integers.hpp>
+#include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <cmath>
-#include <complex>
 #include <numbers>
-#include <vector>
 
 namespace plugrad::fourier {
 namespace {
 
 constexpr int64_t kDirect = 96;  // lengths of a single product
 
-// e^(sign 2 pi i k / n).
-std::complex<double> root(int64_t k, int64_t n, double sign) {
-  // What remains beside the nearest quarter turn is at most an eighth.
-  const int64_t quarters = (8 * (k % n) / n + 1) / 2;
-  const double rest = std::numbers::pi / 2 * static_cast<double>(4 * (k % n) - quarters * n) / static_cast<double>(n);
-  const std::complex<double> turns[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
-  const std::complex<double> whole = turns[quarters % 4] * std::complex<double>(std::cos(rest), std::sin(rest));
-  return {whole.real(), sign * whole.imag()};
-}
+// 0 .. n - 1. The numbers are made on the device, since a compiled step copies nothing from the host.
+Tensor counting(int64_t n, const Tensor& like) { return arange(0, n, 1, DType::i64, like.device()); }
+Tensor products(const Tensor& rows, const Tensor& columns) { return mul(unsqueeze(rows, 1), columns); }
 
-Tensor upload(const std::vector<double>& values, const Shape& shape, const Tensor& like) {
-  if (like.dtype() == DType::f64) return Tensor::from(values, shape, like.device());
-  return Tensor::from(std::vector<float>(values.begin(), values.end()), shape, like.device());
+// scale e^(sign 2 pi i k / n) as pairs, for whole numbers k of 0 or more.
+Tensor roots(const Tensor& k, int64_t n, double sign, double scale, const Tensor& like) {
+  const Tensor rest = remainder(k, n), near = where(gt(mul(rest, 2), n), sub(rest, n), rest);  // at most half a turn
+  const Tensor angle = mul(cast(near, like.dtype()), sign * 2 * std::numbers::pi / static_cast<double>(n));
+  return mul(stack({cos(angle), sin(angle)}, -1), scale);
 }
 
 // The matrix (inputs, outputs) of a transform of n numbers; a complex number takes two places, its parts.
@@ -40,22 +37,14 @@ Tensor matrix(const Transform& how, const Tensor& like) {
   const bool real_in = how.kind == PLUGRAD_FFT_REAL, real_out = how.kind == PLUGRAD_FFT_INVERSE_REAL;
   const double sign = how.kind == PLUGRAD_FFT_BACKWARD || real_out ? 1 : -1;
   const int64_t half = how.n / 2 + 1, ins = real_out ? half : how.n, outs = real_in ? half : how.n;
-  const int64_t rows = real_in ? ins : 2 * ins, columns = real_out ? outs : 2 * outs;
-  std::vector<double> all(static_cast<size_t>(rows * columns));
-  for (int64_t j = 0; j < ins; ++j)
-    for (int64_t k = 0; k < outs; ++k) {
-      std::complex<double> w = how.scale * root(j * k, how.n, sign);
-      if (real_out && j && 2 * j != how.n) w *= 2.0;  // it stands for its conjugate, too
-      const bool own_conjugate = real_out && (j == 0 || 2 * j == how.n);
-      const auto at = [&](int64_t i, int64_t part) -> double& {
-        return all[static_cast<size_t>((real_in ? j : 2 * j + i) * columns + (real_out ? k : 2 * k + part))];
-      };
-      at(0, 0) = w.real();
-      if (!real_out) at(0, 1) = w.imag();
-      if (!real_in) at(1, 0) = own_conjugate ? 0 : -w.imag();
-      if (!real_in && !real_out) at(1, 1) = w.real();
-    }
-  return upload(all, {rows, columns}, like);
+  const Tensor j = counting(ins, like), w = roots(products(j, counting(outs, like)), how.n, sign, how.scale, like);
+  if (real_in) return reshape(w, {ins, 2 * outs});
+  const Tensor re = select(w, -1, 0), minus_im = neg(select(w, -1, 1));
+  if (!real_out) return reshape(stack({w, stack({minus_im, re}, -1)}, 1), {2 * ins, 2 * outs});
+  // A number that is its own conjugate counts once, and its imaginary part does not count; the others stand for two.
+  const Tensor is_own = logical_or(eq(j, 0), eq(mul(j, 2), how.n));
+  const Tensor counts = cast(stack({where(is_own, 1, full_like(j, 2)), where(is_own, 0, full_like(j, 2))}, 1), like.dtype());
+  return reshape(mul(stack({re, minus_im}, 1), unsqueeze(counts, -1)), {2 * ins, outs});
 }
 
 // --- Of pairs (lines, n, 2), all transforms forward (sign -1) or backward.
@@ -71,14 +60,8 @@ Tensor cut_lines(const Tensor& pairs, int64_t first, double sign) {
   const int64_t lines = pairs.size(0), n = pairs.size(1), second = n / first;
   const Tensor columns = transpose(reshape(pairs, {lines, first, second, 2}), 1, 2);
   const Tensor done = transform_lines(reshape(columns, {lines * second, first, 2}), sign);
-  std::vector<double> roots(static_cast<size_t>(2 * n));
-  for (int64_t j = 0; j < second; ++j)
-    for (int64_t k = 0; k < first; ++k) {
-      const std::complex<double> w = root(j * k, n, sign);
-      roots[static_cast<size_t>(2 * (j * first + k))] = w.real();
-      roots[static_cast<size_t>(2 * (j * first + k) + 1)] = w.imag();
-    }
-  const Tensor turned = multiplied(reshape(done, {lines, second, first, 2}), upload(roots, {second, first, 2}, pairs));
+  const Tensor w = roots(products(counting(second, pairs), counting(first, pairs)), n, sign, 1, pairs);
+  const Tensor turned = multiplied(reshape(done, {lines, second, first, 2}), w);
   const Tensor rows = transform_lines(reshape(transpose(turned, 1, 2), {lines * first, second, 2}), sign);
   return reshape(transpose(reshape(rows, {lines, first, second, 2}), 1, 2), {lines, n, 2});
 }
@@ -89,21 +72,12 @@ Tensor convolved_lines(const Tensor& pairs, double sign) {
   const int64_t n = pairs.size(1);
   int64_t length = 2;
   while (length < 2 * n - 1) length *= 2;
-  std::vector<double> chirp(static_cast<size_t>(2 * n)), filter(static_cast<size_t>(2 * length));
-  for (int64_t j = 0; j < n; ++j) {
-    // The root's number is j^2 modulo 2 n.
-    const std::complex<double> w = root(j * j % (2 * n), 2 * n, sign);
-    const auto set = [&w](std::vector<double>& to, int64_t at, double imaginary) {
-      to[static_cast<size_t>(2 * at)] = w.real();
-      to[static_cast<size_t>(2 * at + 1)] = imaginary;
-    };
-    set(chirp, j, w.imag());
-    set(filter, j, -w.imag());
-    if (j) set(filter, length - j, -w.imag());
-  }
-  const Tensor factors = upload(chirp, {n, 2}, pairs);
+  const Tensor j = counting(n, pairs), factors = roots(mul(j, j), 2 * n, sign, 1, pairs);
+  const Tensor m = counting(length, pairs), distance = minimum(m, sub(length, m));
+  const Tensor conjugates = roots(mul(distance, distance), 2 * n, -sign, 1, pairs);
+  const Tensor filter = where(unsqueeze(lt(distance, n), -1), conjugates, 0);
   const Tensor padded = pad(multiplied(pairs, factors), {0, 0, 0, length - n});
-  const Tensor spectrum = transform_lines(upload(filter, {1, length, 2}, pairs), -1);
+  const Tensor spectrum = transform_lines(unsqueeze(filter, 0), -1);
   const Tensor product = multiplied(transform_lines(padded, -1), spectrum);
   const Tensor sums = slice(transform_lines(product, 1), 1, 0, n);
   return mul(multiplied(sums, factors), 1.0 / static_cast<double>(length));
@@ -128,12 +102,18 @@ Tensor transform_lines(const Tensor& pairs, double sign) {
 
 // --- Any kind, of lines of real numbers (lines, n) or pairs (lines, n, 2).
 
+// Pairs with other imaginary parts: 0, or the opposite.
+Tensor without_imaginary(const Tensor& pairs) {
+  const Tensor re = select(pairs, -1, 0);
+  return stack({re, zeros_like(re)}, -1);
+}
+Tensor conjugates_of(const Tensor& pairs) { return stack({select(pairs, -1, 0), neg(select(pairs, -1, 1))}, -1); }
+
 Tensor whole_of(const Tensor& half, int64_t n) {
-  const Tensor first = slice(half, 1, 0, 1), real_first = mul(first, upload({1, 0}, {2}, half));
-  const Tensor inner = slice(half, 1, 1, (n + 1) / 2);
-  const Tensor mirrored = mul(flip(inner, {1}), upload({1, -1}, {2}, half));
-  if (n % 2) return cat({real_first, inner, mirrored}, 1);
-  return cat({real_first, inner, mul(slice(half, 1, n / 2, n / 2 + 1), upload({1, 0}, {2}, half)), mirrored}, 1);
+  const Tensor first = without_imaginary(slice(half, 1, 0, 1)), inner = slice(half, 1, 1, (n + 1) / 2);
+  const Tensor mirrored = conjugates_of(flip(inner, {1}));
+  if (n % 2) return cat({first, inner, mirrored}, 1);
+  return cat({first, inner, without_imaginary(slice(half, 1, n / 2, n / 2 + 1)), mirrored}, 1);
 }
 
 Tensor all_lines(const Tensor& x, const Transform& how) {

@@ -78,3 +78,15 @@ def test_factors_in_both_modes_and_under_vmap(name):
         expected = func.vjp(gradient, a * (1 + i / 2))[1](along)[0]
         scale = max(expected.abs().max().item(), 1)
         close(got[i] / scale, expected / scale, 1e-8)
+
+
+def test_complex_equations():
+    plugrad.manual_seed(8)
+    a, along = (plugrad.complex(plugrad.randn(3, 3, dtype="f64"), plugrad.randn(3, 3, dtype="f64")) for _ in range(2))
+    identity = plugrad.eye(3, dtype="complex128")
+    functions = {"inv": plugrad.linalg.inv, "det": plugrad.linalg.det, "solve": lambda x: plugrad.linalg.solve(x, x @ x),
+                 "cholesky": lambda x: plugrad.linalg.cholesky(x @ x.mH + 3 * identity)}
+    for name, function in functions.items():
+        tangent, step = func.jvp(function, (a,), (along,))[1], 1e-6
+        difference = (function(a + step * along) - function(a - step * along)) / (2 * step)
+        assert float((tangent - difference).abs().max()) < 1e-6 * (1 + float(difference.abs().max())), name
