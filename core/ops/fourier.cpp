@@ -4,8 +4,9 @@
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arithmetic.hpp>
-
-#include <vector>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/logic.hpp>
+#include <plugrad/ops/views.hpp>
 
 namespace plugrad::fourier {
 namespace {
@@ -27,14 +28,12 @@ Tensor computed(const Tensor& x, const Transform& how) {
   return composed(x, how);
 }
 
-// Elements of a half that stand for two of the whole, times a factor. The half lies along the last axis but one.
+// Pairs of a half, of which those that stand for two of the whole are multiplied by a factor.
 Tensor with_inner(const Tensor& pairs, const Transform& how, double factor) {
-  std::vector<float> factors(static_cast<size_t>(how.n / 2 + 1), static_cast<float>(factor));
-  factors.front() = 1;
-  if (how.n % 2 == 0) factors.back() = 1;
+  const Tensor is_own = own_conjugates(how.n, pairs.device());
   Shape shape;
-  for (int i = 0; i < pairs.rank(); ++i) shape.push_back(i == how.axis ? how.n / 2 + 1 : 1);
-  return mul(pairs, cast(Tensor::from(factors, shape, pairs.device()), pairs.dtype()));
+  for (int i = 0; i < pairs.rank(); ++i) shape.push_back(i == how.axis ? is_own.size(0) : 1);
+  return where(reshape(is_own, shape), pairs, mul(pairs, factor));
 }
 
 // The transposed transform: dL/dx from dL/dy.
@@ -49,6 +48,11 @@ Tensor transposed(const Tensor& grad, const Transform& how) {
 }
 
 }  // namespace
+
+Tensor own_conjugates(int64_t n, Device device) {
+  const Tensor j = arange(0, n / 2 + 1, 1, DType::i64, device);
+  return logical_or(eq(j, 0), eq(mul(j, 2), n));
+}
 
 Tensor transformed(const Tensor& x, const Transform& how) {
   static constexpr auto kRule =

@@ -17,4 +17,8 @@ Tensor transformed(const Tensor& x, const Transform& how);
 // The same by products, unrecorded. A length is cut into factors; one with a large prime factor becomes a convolution.
 Tensor composed(const Tensor& x, const Transform& how);
 
+// Which of the n / 2 + 1 numbers of a half are their own conjugates, and so stand for one of the n numbers and not for two:
+// bool (n / 2 + 1). It is made on the device, since a compiled step copies nothing from the host.
+Tensor own_conjugates(int64_t n, Device device);
+
 }  // namespace plugrad::fourier

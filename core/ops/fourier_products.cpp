@@ -42,7 +42,7 @@ Tensor matrix(const Transform& how, const Tensor& like) {
   const Tensor re = select(w, -1, 0), minus_im = neg(select(w, -1, 1));
   if (!real_out) return reshape(stack({w, stack({minus_im, re}, -1)}, 1), {2 * ins, 2 * outs});
   // A number that is its own conjugate counts once, and its imaginary part does not count; the others stand for two.
-  const Tensor is_own = logical_or(eq(j, 0), eq(mul(j, 2), how.n));
+  const Tensor is_own = own_conjugates(how.n, like.device());
   const Tensor counts = cast(stack({where(is_own, 1, full_like(j, 2)), where(is_own, 0, full_like(j, 2))}, 1), like.dtype());
   return reshape(mul(stack({re, minus_im}, 1), unsqueeze(counts, -1)), {2 * ins, outs});
 }

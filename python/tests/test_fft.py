@@ -102,6 +102,14 @@ def test_functions_of_functions(name):
     assert abs(float((leaf.grad * tangent[1]).sum()) - float(slope)) < 1e-9 * (1 + abs(float(slope)))
 
 
+@pytest.mark.parametrize("name", ["rfft", "irfft", "long"])
+def test_gradients_compile(name):
+    function = FUNCTIONS[name]
+    slope = func.grad(lambda x: (function(x).abs() ** 2).sum())
+    x = plugrad.randn(3, 6, dtype="float64")
+    assert np.abs(np.array((plugrad.compile(slope)(x) - slope(x)).tolist())).max() < 1e-10
+
+
 def test_other_dtypes_are_cast():
     for dtype in ("int64", "uint8", "bool", "float16"):
         x = plugrad.tensor([1, 0, 1, 1], dtype=dtype)
