@@ -17,6 +17,13 @@ template <class Plan> std::shared_ptr<const Plan> plan_of(int64_t n) {
   return cache.get(n);
 }
 
+// What a call of length n needs to know before it chooses its way.
+template <class T> struct CutLength : Cut {
+  static constexpr int64_t kLanes = Columns<T>::kLanes;
+  explicit CutLength(int64_t n) : Cut(n, kLanes), line_cost(smooth ? column_cost(n, kLanes, kLanes) : 0) {}
+  int64_t line_cost;  // of a vector of lines that are not cut
+};
+
 // A call: transforms of length n. x is (outer, in, inner), y is (outer, out, inner), of complex or real numbers.
 template <class T> struct Transforms {
   explicit Transforms(const Call& call) {
@@ -56,20 +63,15 @@ template <class T> struct Transforms {
   static constexpr int64_t kShort = 2048;
 
   void choose() {
-    const bool even = n % 2 == 0 && is_smooth(n / 2);
-    length = (real_in() || real_out()) && even ? n / 2 : n;
-    way = Way::panels;
-    if (!is_smooth(length)) {
-      way = Way::single;
-      return;
-    }
+    const bool real = real_in() || real_out();
+    const bool folds = real && n % 2 == 0 && plan_of<CutLength<T>>(n / 2)->smooth;
+    length = folds ? n / 2 : n;
+    const auto cut = plan_of<CutLength<T>>(length);
+    way = cut->smooth ? Way::panels : Way::single;
+    if (!cut->smooth || inner != 1 || cut->first == 1) return;
     constexpr int64_t kLanes = Columns<T>::kLanes;
-    const Factors2 factors = cut(length, kLanes);
-    if (inner != 1 || factors.first == 1) return;
-    const int64_t cost =
-        column_cost(factors.first, factors.second, kLanes) + column_cost(factors.second, factors.first, kLanes);
-    if (length * kLanes > kShort || cost * outer < column_cost(length, outer, kLanes))
-      way = is_folded() || !(real_in() || real_out()) ? Way::lines : Way::single;
+    if (length * kLanes > kShort || cut->cost * outer < (outer + kLanes - 1) / kLanes * cut->line_cost)
+      way = folds || !real ? Way::lines : Way::single;
   }
 };
 

@@ -23,7 +23,7 @@ template <class T> class Line {
   static constexpr int64_t kLanes = Columns<T>::kLanes, kPair = Columns<T>::kPair;
 
   explicit Line(int64_t n)
-      : first_(cut(n, kLanes).first), second_(n / first_), across_(vectors(second_)), down_(vectors(first_)),
+      : first_(Cut(n, kLanes).first), second_(n / first_), across_(vectors(second_)), down_(vectors(first_)),
         columns_(first_), rows_(second_) {
     if (first_ == 1) return;
     for (int64_t k = 0; k < first_; ++k)

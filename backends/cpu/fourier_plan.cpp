@@ -55,21 +55,20 @@ int64_t column_cost(int64_t n, int64_t columns, int64_t lanes) {
   return padded(columns, lanes) * n * (2 + static_cast<int64_t>(radices_of(n).size()));
 }
 
-Factors2 cut(int64_t n, int64_t lanes) {
-  Factors2 best{1, n};
-  int64_t least = std::numeric_limits<int64_t>::max();
+Cut::Cut(int64_t n, int64_t lanes) : smooth(is_smooth(n)), second(n), cost(std::numeric_limits<int64_t>::max()) {
+  if (!smooth) return;
   for (int64_t each = 2; each * each <= n; ++each) {
     if (n % each) continue;
-    for (const int64_t first : {each, n / each}) {
-      const int64_t second = n / first;
-      const int64_t cost =
-          column_cost(first, second, lanes) + column_cost(second, first, lanes) + std::max(first, second) * lanes;
-      if (cost >= least) continue;
-      least = cost;
-      best = {first, second};
+    for (const int64_t columns : {each, n / each}) {
+      const int64_t rows = n / columns;
+      const int64_t sum =
+          column_cost(columns, rows, lanes) + column_cost(rows, columns, lanes) + std::max(columns, rows) * lanes;
+      if (sum >= cost) continue;
+      cost = sum;
+      first = columns;
+      second = rows;
     }
   }
-  return best;
 }
 
 }  // namespace plugrad::cpu

@@ -25,11 +25,15 @@ std::complex<double> root_of_unity(int64_t k, int64_t n);
 // Returns about how many elements are computed for the transform of columns of a smooth length n, `lanes` at a time.
 int64_t column_cost(int64_t n, int64_t columns, int64_t lanes);
 
-struct Factors2 {
-  int64_t first, second;
+// How a length n is cut, for vectors of so many lanes: n is first x second, for columns of the first length and rows of the
+// second. The first is 1 if n is 1, a prime, or not smooth.
+struct Cut {
+  Cut(int64_t n, int64_t lanes);
+
+  bool smooth;
+  int64_t first = 1, second;
+  int64_t cost;  // of a line that is cut, as column_cost counts
 };
-// Returns two factors of a smooth n, for columns of the first length and rows of the second; the first is 1 if n is prime.
-Factors2 cut(int64_t n, int64_t lanes);
 
 // The plans that this process made last, by length. A plan is made from its length.
 template <class Plan> class PlanCache {
