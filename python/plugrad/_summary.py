@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _plugrad, profiler
 from ._plugrad import ProfileEvent, Tensor
-from ._hypertext import table
+from ._html_table import table
 from ._modes import no_grad
 from .nn.module import Module
 

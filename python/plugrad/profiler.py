@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from . import _plugrad
-from ._hypertext import table as _table
+from ._html_table import table as _table
 from ._plugrad import (MemoryEntry as MemoryEntry, MemorySnapshot as MemorySnapshot, ProfileEvent as ProfileEvent,
                        ProfileOperand as ProfileOperand, ProfileRow as ProfileRow)
 from .nn import Module
